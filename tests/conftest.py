@@ -1,0 +1,44 @@
+"""Fixtures of every folder. Each xdist worker has its own servers, started when a test first asks for one."""
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+from redis.asyncio import Redis
+
+from tests.support.redis import RunningRedis, endless_keys, running_redis
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[RunningRedis]:
+    """The worker's session server, not flushed: use ``redis_url``."""
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def queue_server() -> Iterator[RunningRedis]:
+    """The worker's queue server, not flushed: use ``queue_url``."""
+    with running_redis() as server:
+        yield server
+
+
+@pytest.fixture
+def redis_url(redis_server: RunningRedis) -> Iterator[str]:
+    """URL of an empty session server. The test fails when it leaves a key of ours that nothing will ever end."""
+    redis_server.flush()
+    yield redis_server.url
+    assert endless_keys(redis_server.url) == []
+
+
+@pytest.fixture
+def queue_url(queue_server: RunningRedis) -> str:
+    """URL of an empty queue server, another than ``redis_url``'s."""
+    queue_server.flush()
+    return queue_server.url
+
+
+@pytest.fixture
+async def redis(redis_url: str) -> AsyncIterator[Redis]:
+    """An asyncio client (bytes in, bytes out) of the empty session server."""
+    async with Redis.from_url(redis_url) as client:
+        yield client
