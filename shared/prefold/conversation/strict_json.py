@@ -1,0 +1,119 @@
+"""Request bodies as values that can be stored: one reading, no surprises, bounded time."""
+
+import json
+import math
+import re
+from typing import Any, NoReturn
+
+from prefold.errors import InvalidInputError, TooLargeError
+
+MAX_DEPTH = 64
+"""Containers inside containers. No message format comes near it."""
+
+MAX_BYTES = 8 * 1024 * 1024
+
+_UNSTORABLE = re.compile("[\ud800-\udfff\x00]")
+_MAY_BE_UNSTORABLE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
+"""Only escapes bring such characters in: UTF-8 has no surrogates, and JSON no raw control characters."""
+
+_QUOTED_CHARS = 60
+
+
+def parse_json(body: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
+    """The value of a JSON text in UTF-8.
+
+    Refused: text that is not UTF-8, a duplicate key, ``NaN`` and ``Infinity``, a number beyond a double, more than
+    64 levels, and anything that is not JSON. Lone surrogates and NUL in strings and keys come back as U+FFFD. Integers keep
+    all their digits. Raises ``InvalidInputError`` (code ``invalid_json``; the offset is in ``detail``, the key, where
+    one is at fault, in ``field``), and ``TooLargeError`` above ``max_bytes``.
+    """
+    if len(body) > max_bytes:
+        raise TooLargeError(f"the body has {len(body):,} bytes; the limit is {max_bytes:,}", field="body")
+    try:
+        text = body.decode()
+    except UnicodeDecodeError as error:
+        raise _invalid(f"not UTF-8 at byte {error.start}") from error
+    return parse_json_text(text)
+
+
+def parse_json_text(text: str) -> Any:
+    """The same for text that is decoded already."""
+    try:
+        value = _DECODER.decode(text)
+    except json.JSONDecodeError as error:
+        raise _invalid(f"not JSON at character {error.pos}: {error.msg}") from error
+    except RecursionError as error:
+        raise _too_deep() from error
+    except ValueError as error:  # int() refuses more than 4,300 digits
+        raise _invalid("a number has too many digits") from error
+    if text.count("{") + text.count("[") > MAX_DEPTH:
+        _check_depth(value)
+    if _MAY_BE_UNSTORABLE.search(text):
+        value = storable(value)
+    return value
+
+
+def storable(value: Any) -> Any:
+    """The value with lone surrogates and NUL replaced by U+FFFD in every string and key.
+
+    Raises ``InvalidInputError`` when two keys of one object become the same.
+    """
+    if isinstance(value, str):
+        return _UNSTORABLE.sub("\ufffd", value)
+    if isinstance(value, list):
+        return [storable(item) for item in value]
+    if isinstance(value, dict):
+        return _object([(storable(key), storable(member)) for key, member in value.items()])
+    return value
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise _duplicate(pairs)
+    return members
+
+
+def _duplicate(pairs: list[tuple[str, Any]]) -> InvalidInputError:
+    seen: set[str] = set()
+    for key, _ in pairs:
+        if key in seen:
+            shown = _UNSTORABLE.sub("\ufffd", key[:_QUOTED_CHARS])
+            return InvalidInputError(f"key {shown!r} stands twice in one object", code="invalid_json", field=shown)
+        seen.add(key)
+    raise AssertionError("no key is doubled")
+
+
+def _constant(name: str) -> NoReturn:
+    raise _invalid(f"{name} is not a JSON number")
+
+
+def _double(digits: str) -> float:
+    value = float(digits)
+    if math.isinf(value):
+        raise _invalid(f"number {digits[:_QUOTED_CHARS]} is out of range")
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [child for container in level for child in _children(container) if isinstance(child, dict | list)]
+        if not level:
+            return
+    raise _too_deep()
+
+
+def _children(container: Any) -> Any:
+    return container.values() if isinstance(container, dict) else container
+
+
+def _too_deep() -> InvalidInputError:
+    return _invalid(f"more than {MAX_DEPTH} levels deep")
+
+
+def _invalid(detail: str) -> InvalidInputError:
+    return InvalidInputError(detail, code="invalid_json", field="body")
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_double)
