@@ -1,0 +1,98 @@
+"""What the model remembers of one session. Everything is immutable and hashable: a state is a node of the search."""
+
+from typing import Literal, NamedTuple
+
+Version = tuple[int, int, int]
+"""One content that once stood in a log: incarnation, seq, revision. Revision 0: redacted."""
+
+
+class Turn(NamedTuple):
+    seq: int
+    kind: Literal["u", "a", "c", "r", "l"]
+    """Plain user, plain assistant, calls, result of an open call, late result (text by now)."""
+    rev: int
+    closes: int
+    """Open calls that this turn's own closing marker answers, in front of it."""
+
+
+class Line(NamedTuple):
+    """One line of a context: a turn, or a part of the head (``first``, ``task``, ``sum``), or the ``gap`` marker."""
+
+    part: str
+    seq: int
+    """Turns: theirs. ``sum``: what it covers to. ``gap``: first turn left out."""
+    rev: int
+    """Turns: theirs. ``gap``: last turn left out."""
+    tokens: int
+    closes: int = 0
+
+
+class Summary(NamedTuple):
+    covers_to: int
+    source: tuple[Version, ...]
+    """What the summarizer really saw."""
+    first: tuple[int, int] | None
+    """Seq and revision of the first user message that the head carries."""
+    task: tuple[int, int] | None
+    """Seq and revision of the newest plain user turn, where the head has to carry it."""
+
+
+class Standby(NamedTuple):
+    summary: Summary
+    lines: tuple[Line, ...]
+    """The materialized next context."""
+
+
+class Build(NamedTuple):
+    """What the session records of the last build that began."""
+
+    epoch: int
+    covers_to: int
+    alive: bool
+    """The lease has neither ended nor been given back."""
+
+
+class Ticket(NamedTuple):
+    """A builder's own memory, which nobody can take back from it."""
+
+    life: int
+    epoch: int
+    covers_to: int
+    first: int
+    task: int
+    source: tuple[Version, ...] | None
+    """None: it has not read yet."""
+    status: Literal["running", "late", "done"]
+    touched: bool
+    """For the checks only: its range changed after the build began."""
+
+
+class Spent(NamedTuple):
+    """How much of the scope's allowance is used."""
+
+    edits: int = 0
+    rewinds: int = 0
+    endings: int = 0
+    limits: int = 0
+
+
+class State(NamedTuple):
+    log: tuple[Turn, ...] = ()
+    head_seq: int = 0
+    """Last seq given out; a rewind does not give it back."""
+    life: int = 1
+    """Incarnation of the current life, or of the last one."""
+    exists: bool = True
+    epoch: int = 0
+    """Lives in the tombstone: survives the session."""
+    build: Build | None = None
+    active: Summary | None = None
+    applied: tuple[Summary, ...] = ()
+    """Applied before ``active``, oldest first."""
+    standby: Standby | None = None
+    lines: tuple[Line, ...] = ()
+    """The served context."""
+    degraded: bool = False
+    limit: int = 0
+    tickets: tuple[Ticket, ...] = ()
+    spent: Spent = Spent()
