@@ -1,0 +1,1 @@
+"""Benchmarks: each hop against its floor, measured in the same run. ``./run bench``."""

@@ -1,0 +1,51 @@
+"""``python -m bench [append] [swap] [read] … [--json FILE] [--quick]``."""
+
+import argparse
+import json
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from pathlib import Path
+
+from bench.appends import append_rows, swap_rows
+from bench.measure import Row
+from bench.reads import read_rows
+
+Suite = Callable[[int], list[Row]]
+SUITES: Mapping[str, Suite] = {
+    "append": lambda scale: append_rows("fast", 2000 // scale) + append_rows("durable", 300 // scale),
+    "swap": lambda scale: swap_rows(40 // scale),
+    "read": lambda scale: read_rows(1000 // scale),
+}
+"""By name; ``scale`` divides the number of calls."""
+
+
+def main(argv: list[str]) -> int:
+    """Prints a table and, with ``--json``, the same as JSON. Exit code 1: a promise is missed."""
+    parser = argparse.ArgumentParser(prog="bench", description="Each hop against its floor, in one run.")
+    parser.add_argument("names", nargs="*", choices=[*SUITES, []], help="all by default")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also as JSON; '-' for standard output")
+    parser.add_argument("--quick", action="store_true", help="a tenth of the calls: to see that it runs")
+    given = parser.parse_args(argv)
+    rows: list[Row] = []
+    for name in given.names or SUITES:
+        made = SUITES[name](10 if given.quick else 1)
+        rows += made
+        for row in made:
+            print(_line(row), flush=True)
+    if given.json:
+        text = json.dumps([{**asdict(row), "ratio": row.ratio, "kept": row.kept} for row in rows], indent=1)
+        sys.stdout.write(text + "\n") if str(given.json) == "-" else given.json.write_text(text + "\n", "utf-8")
+    return 0 if all(row.kept for row in rows) else 1
+
+
+def _line(row: Row) -> str:
+    promise = "" if row.most is None else f"≤ {row.most:g} {'ok' if row.kept else 'MISSED'}"
+    return (
+        f"{row.name:<42} {row.value:>10.1f} {row.unit:<8} {row.floor_name:<26} {row.floor:>10.1f}"
+        f"   ×{row.ratio:>5.2f}  {promise}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

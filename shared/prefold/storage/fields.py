@@ -1,0 +1,99 @@
+"""Layout of a session's packed state: the one place that says which number stands where.
+
+The value of ``meta``'s field ``state`` is one signed 64-bit big-endian integer a name below, then the incarnation
+(12 characters), then the ids of the open calls, joined by spaces. A string of this form costs the append script a
+tenth of what a hash field for each number would.
+"""
+
+import struct
+
+__all__ = ["INCARNATION_CHARACTERS", "STATE_FIELDS", "STATE_STRUCT", "lua_positions", "lua_state"]
+
+STATE_FIELDS = {
+    "head": "seq of the newest turn",
+    "log": "raw tokens of all turns",
+    "ver": "version of the context",
+    "tok": "raw tokens of the context string",
+    "full": "raw tokens that it would have without the ladder",
+    "hard": "hard limit, served tokens",
+    "ratio": "soft threshold as thousandths of the room",
+    "cal": "calibration: served tokens per thousand raw ones",
+    "fix": "raw tokens of system and tools",
+    "htok": "raw tokens of the active head",
+    "swaps": "swaps so far",
+    "fresh": "1: swapped since the last append",
+    "deg": "1: the ladder left something out",
+    "leads": "1: nothing but system turns so far",
+    "nx": "what the standby covers, 0: none",
+    "ntok": "raw tokens of next",
+    "n0": "the same when the standby was committed",
+    "lu": "seq of the newest plain user turn",
+    "lucum": "log tokens up to it",
+    "fu": "seq of the first plain user turn",
+    "edue": "1: a due entry for the embedding exists",
+    "blease": "end of the build's lease, ms",
+    "retry": "no build before this, ms",
+    "ends": "when the keys expire, ms",
+    "updated": "last change, ms",
+    "created": "ms",
+    "keep": "turns to keep verbatim at a build",
+    "seen": "calibration by the last reported usage, 0: none",
+    "cov": "what the active summary covers, 0: none",
+    "sver": "version under which it is stored",
+    "systok": "raw tokens of the registered system prompt",
+    "leadtok": "raw tokens of the system turns that led",
+    "tooltok": "raw tokens of the tools",
+    "gap": "last turn that the ladder left out, 0: none",
+    "lost": "1: the open round is not in the view",
+    "cross": "appends that passed the limit",
+    "ready": "those that found a standby",
+    "nhtok": "raw tokens of next's head",
+    "bcov": "what the running build covers, 0: none",
+    "thinks": "1: the open round has thinking blocks",
+    "answered": "1: the open round has a result",
+    "opens": "1: the assistant spoke first",
+}
+INCARNATION_CHARACTERS = 12
+STATE_STRUCT = struct.Struct(f">{len(STATE_FIELDS)}q")
+
+
+def lua_state() -> str:
+    """Lua: format, positions, and the functions between the packed string and a table by name."""
+    names = list(STATE_FIELDS)
+    size = STATE_STRUCT.size
+    unpacked = ", ".join(names)
+    packed = ", ".join(f"m.{name}" for name in names)
+    table = ", ".join(f"{name} = {name}" for name in names)
+    return f"""
+local STATE_FORMAT = ">{"i8" * len(names)}"
+local function unpack_state(s)
+  local {unpacked} = struct.unpack(STATE_FORMAT, s)
+  return {{ {table}, inc = string.sub(s, {size + 1}, {size + INCARNATION_CHARACTERS}),
+    open = string.sub(s, {size + INCARNATION_CHARACTERS + 1}) }}
+end
+local function pack_state(m)
+  return struct.pack(STATE_FORMAT, {packed}) .. m.inc .. m.open
+end
+"""
+
+
+def lua_positions(source: str) -> str:
+    """``source`` with ``@name`` as the position of that state field, and the constants of the append's fast path.
+
+    The fast path reads the fields up to ``updated`` only; the rest stays one string.
+    """
+    names = list(STATE_FIELDS)
+    for name in sorted(names, key=len, reverse=True):
+        source = source.replace(f"@{name}", str(names.index(name) + 1))
+    hot = names.index("updated") + 1
+    values = {
+        "HOT_FORMAT": f'">{"i8" * hot}"',
+        "HOT_COUNT": str(hot),
+        "HOT_END": str(hot * 8 + 1),
+        "REPLY": f'">{"i8" * 10}"',
+        "CLOSED_SIZE": str(STATE_STRUCT.size + INCARNATION_CHARACTERS),
+        "INC": str(INCARNATION_CHARACTERS),
+    }
+    for name, value in values.items():
+        source = source.replace(f"${name}", value)
+    return source

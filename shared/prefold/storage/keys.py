@@ -1,0 +1,125 @@
+"""Every name in Redis. No other module spells a key.
+
+A session lives in one of 256 partitions. The hash tag is the partition's, so one script can touch a session's
+keys and its partition's streams, on one Redis or on a cluster. Tags are chosen so that partition ``i`` falls into
+the slots ``64 i`` to ``64 i + 63``: partitions spread evenly over the slots, whatever the number of primaries.
+"""
+
+import binascii
+import hashlib
+from dataclasses import dataclass
+from functools import cache
+from itertools import product
+from urllib.parse import quote
+
+from prefold.errors import InvalidInputError
+
+__all__ = ["PARTITIONS", "PartitionKeys", "SessionKeys", "life_label", "partition_of", "partition_tag", "slot_of"]
+
+PARTITIONS = 256
+_SLOTS = 16384
+_SUFFIX = "abcdefghijklmnopqrstuvwxyz"
+_SAFE = "._@+=|~-"
+
+
+def slot_of(tag: str) -> int:
+    """Slot of a hash tag in a Redis Cluster: CRC16 (XMODEM) modulo 16384."""
+    return binascii.crc_hqx(tag.encode(), 0) % _SLOTS
+
+
+@cache
+def partition_tag(partition: int) -> str:
+    """Hash tag of a partition: ``p`` and three digits, then the first letters that put it in its own slots."""
+    if not 0 <= partition < PARTITIONS:
+        raise InvalidInputError(f"there is no partition {partition}", field="partition")
+    width = _SLOTS // PARTITIONS
+    for letters in product(_SUFFIX, repeat=3):
+        tag = f"p{partition:03d}{''.join(letters)}"
+        if slot_of(tag) // width == partition:
+            return tag
+    raise AssertionError("a suffix exists for each partition")
+
+
+def _segment(text: str) -> str:
+    """One segment of a key: user text can hold no ``:``, brace or glob afterwards."""
+    if not text:
+        raise InvalidInputError("a name must not be empty")
+    return quote(text, safe=_SAFE)
+
+
+def partition_of(tenant: str, session: str) -> int:
+    """Partition of a session: first byte of SHA-256 of ``tenant/session``."""
+    return hashlib.sha256(f"{tenant}/{session}".encode()).digest()[0]
+
+
+def life_label(tenant: str, session: str) -> str:
+    """Name of a session in events and due entries; ``label:incarnation`` names one life of it."""
+    return f"{_segment(tenant)}:{_segment(session)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKeys:
+    """Names that a partition's sessions share."""
+
+    events: str
+    due: str
+
+    @classmethod
+    @cache
+    def of(cls, partition: int) -> "PartitionKeys":
+        prefix = f"pf1:{{{partition_tag(partition)}}}"
+        return cls(events=f"{prefix}:events", due=f"{prefix}:due")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionKeys:
+    """Names of one session's keys, in the order in which every session script takes them."""
+
+    meta: str
+    tomb: str
+    turns: str
+    ids: str
+    context: str
+    next: str
+    standby: str
+    summaries: str
+    events: str
+    due: str
+    label: str
+    partition: int
+
+    @classmethod
+    def of(cls, tenant: str, session: str) -> "SessionKeys":
+        partition = partition_of(tenant, session)
+        shared = PartitionKeys.of(partition)
+        label = life_label(tenant, session)
+        stem = f"pf1:{{{partition_tag(partition)}}}:s:{label}"
+        return cls(
+            meta=f"{stem}:meta",
+            tomb=f"{stem}:tomb",
+            turns=f"{stem}:turns",
+            ids=f"{stem}:ids",
+            context=f"{stem}:context",
+            next=f"{stem}:next",
+            standby=f"{stem}:standby",
+            summaries=f"{stem}:summaries",
+            events=shared.events,
+            due=shared.due,
+            label=label,
+            partition=partition,
+        )
+
+    def script_keys(self) -> tuple[str, ...]:
+        """KEYS of every session script."""
+        return (
+            self.meta,
+            self.tomb,
+            self.turns,
+            self.ids,
+            self.context,
+            self.next,
+            self.standby,
+            self.summaries,
+            self.events,
+            self.due,
+        )

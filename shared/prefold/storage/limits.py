@@ -1,0 +1,60 @@
+"""Numbers of the protocol that the scripts and their callers share."""
+
+from datetime import timedelta
+
+DEFAULT_HARD_LIMIT_TOKENS = 100_000
+LEAST_HARD_LIMIT_TOKENS = 1_000
+MOST_HARD_LIMIT_TOKENS = 10_000_000
+DEFAULT_SOFT_RATIO = 0.7
+"""Share of the room (limit less system and tools) at which a standby is built."""
+SOFT_RATIO_BOUNDS = (0.4, 0.85)
+DEFAULT_KEEP_RECENT_TURNS = 6
+RETENTION = timedelta(days=30)
+"""A session's keys end this long after its last turn."""
+TOMBSTONE_EXTRA = timedelta(days=60)
+"""A tombstone outlives its session by this, so that a late builder meets it."""
+
+LOW_MARK = 0.75
+"""Share of the room that the ladder comes down to, so that it does not run at each turn."""
+REFRESH_STEP = 0.08
+"""Share of the room by which a standby's uncovered tail grows before it is built again."""
+TAIL_SHARE = 0.12
+"""Share of the room at which the verbatim tail is enough, even with fewer turns than asked for."""
+LEAST_ROOM_TOKENS = 300
+"""Raw tokens that the newest turn's short form, a marker and their overheads need."""
+SYSTEM_SHARE = 0.75
+"""Share of the limit that leading system turns may take as system prompt."""
+EVENTS_KEPT = 10_000
+"""Length at which a partition's event stream is capped. A dropped event costs time, never work."""
+TRIM_EVERY = 32
+"""The stream is trimmed by one append in this many, on average."""
+USAGE_FLOOR_TOKENS = 2_000
+"""A reported usage teaches the calibration only from contexts of at least this many raw tokens."""
+MOST_CALIBRATION = 4_000
+"""Thousandths."""
+NO_CUT_RETRY = timedelta(seconds=5)
+EMBED_GRACE = timedelta(seconds=3)
+"""After this the reconciler takes a turn whose event nobody worked on."""
+
+
+def milliseconds(duration: timedelta) -> int:
+    """Whole milliseconds of a duration."""
+    return int(duration.total_seconds() * 1000)
+
+
+def lua_constants() -> dict[str, int | float]:
+    """What the scripts see of them."""
+    return {
+        "DAY_MS": 86_400_000,
+        "TOMB_EXTRA_MS": milliseconds(TOMBSTONE_EXTRA),
+        "LOW_MARK": LOW_MARK,
+        "REFRESH_STEP": REFRESH_STEP,
+        "TAIL_SHARE": TAIL_SHARE,
+        "MIN_ROOM": LEAST_ROOM_TOKENS,
+        "SYSTEM_SHARE": SYSTEM_SHARE,
+        "EVENTS_KEPT": EVENTS_KEPT,
+        "TRIM_EVERY": TRIM_EVERY,
+        "USAGE_FLOOR": USAGE_FLOOR_TOKENS,
+        "MOST_CALIBRATION": MOST_CALIBRATION,
+        "NO_CUT_RETRY_MS": milliseconds(NO_CUT_RETRY),
+    }

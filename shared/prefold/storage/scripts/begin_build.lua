@@ -1,0 +1,61 @@
+-- begin_build(now, label, incarnation, lease_ms)
+--   -> {'ok', epoch, covers_to, cov, lease_ms, hard, fix, cal, carried turn, fu} | {reason, when_ms}
+-- Reasons: gone, not_due, busy, backoff, no_cut. Raises the epoch, so that every earlier ticket is void, and notes
+-- epoch, covers_to and lease. Reads the log from its end until a cut serves.
+-- Keys: meta, tomb, turns, due. Atomic, because two builders must not both get a lease.
+local now, label, incarnation, lease_ms = clock(ARGV[1]), ARGV[2], ARGV[3], tonumber(ARGV[4])
+local m = load_state()
+if not m or m.inc ~= incarnation then
+  redis.call('ZREM', DUE, 'compact:' .. label .. ':' .. incarnation)
+  return { 'gone', 0 }
+end
+local member = 'compact:' .. life(label, m)
+if not build_wanted(m) then
+  redis.call('ZREM', DUE, member)
+  return { 'not_due', 0 }
+end
+if m.blease > now then
+  redis.call('ZADD', DUE, m.blease, member)
+  return { 'busy', m.blease }
+end
+if m.retry > now then
+  redis.call('ZADD', DUE, m.retry, member)
+  return { 'backoff', m.retry }
+end
+
+-- May a summary end right before `e`, the tail from there on holding `turns` turns and `tokens` tokens?
+local tail_most = math.floor(room(m) * TAIL_SHARE)
+local function serves(e, turns, tokens)
+  if not e.cut then return false end
+  local covers_to = e.seq - 1
+  if covers_to >= m.lu and m.lu > 0 and m.lu ~= m.fu and m.log - m.lucum <= soft_room(m) then return false end
+  return turns >= m.keep or tokens >= tail_most
+end
+
+local covers_to, turns, tokens = 0, 0, 0
+local floor = math.max(m.cov, m.nx)
+local upper = '+'
+while covers_to == 0 do
+  local page = redis.call('XREVRANGE', TURNS, upper, (floor + 2) .. '-0', 'COUNT', 16)
+  if #page == 0 then break end
+  for _, raw in ipairs(page) do
+    local e = entry_of(raw)
+    turns, tokens = turns + 1, tokens + e.tokens + e.closer_tokens
+    if serves(e, turns, tokens) then covers_to = e.seq - 1; break end
+    upper = '(' .. raw[1]
+  end
+end
+if covers_to == 0 then
+  redis.call('ZADD', DUE, now + NO_CUT_RETRY_MS, member)
+  redis.call('HSET', META, 'build_error', 'no_cut')
+  return { 'no_cut', now + NO_CUT_RETRY_MS }
+end
+
+local epoch = redis.call('HINCRBY', TOMB, 'epoch', 1)
+redis.call('PEXPIREAT', TOMB, m.ends + TOMB_EXTRA_MS)
+m.bcov, m.blease = covers_to, now + lease_ms
+redis.call('HSET', META, 'build_epoch', epoch)
+redis.call('ZADD', DUE, m.blease, member)
+save_state(m)
+local carried = (covers_to >= m.lu and m.lu ~= m.fu) and m.lu or 0
+return { 'ok', epoch, covers_to, m.cov, lease_ms, m.hard, m.fix, m.cal, carried, m.fu }

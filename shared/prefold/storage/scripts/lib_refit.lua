@@ -1,0 +1,172 @@
+-- Refit: the end of every script that changes a session. Afterwards the context is within its limit.
+-- Over it, or degraded with a swappable standby: swap. Still over: the ladder, down to the low mark.
+
+-- One RENAME; the old context is freed in the background. The stored record moves to the applied ones.
+local function swap(m)
+  m.ver, m.swaps = m.ver + 1, m.swaps + 1
+  redis.call('RENAME', NEXT, CONTEXT)
+  redis.call('SETRANGE', CONTEXT, 11, string.format('%-10d', m.ver))
+  redis.call('HSET', SUMMARIES, m.ver, redis.call('HGET', STANDBY, 'body'))
+  if m.swaps == 1 then redis.call('PEXPIREAT', SUMMARIES, m.ends) end
+  redis.call('DEL', STANDBY)
+  m.cov, m.sver, m.tok, m.full, m.htok = m.nx, m.ver, m.ntok, m.ntok, m.nhtok
+  m.nx, m.ntok, m.nhtok, m.n0 = 0, 0, 0, 0
+  m.deg, m.gap, m.lost, m.fresh = 0, 0, 0, 1
+  if m.seen > 0 then m.cal = m.seen; cap_calibration(m) end
+end
+
+-- A standby waits while a round with thinking blocks is open: its blocks must not lose their context.
+local function can_swap(m) return m.nx > 0 and not (m.open ~= '' and m.thinks == 1) end
+
+-- The user's turn `seq` as a head line: whole while it is short, else by its short form.
+local function kept_turn(seq, part, most)
+  local raw = redis.call('XRANGE', TURNS, seq .. '-0', seq .. '-0')[1]
+  if not raw then return nil end
+  local e = entry_of(raw)
+  if e.tokens > most and e.short then
+    return { name = part, tokens = e.short_tokens, text = part_line('user', seq, part, e.short_tokens, e.short) }
+  end
+  return { name = part, tokens = e.tokens, text = part_line('user', seq, part, e.tokens, e.content) }
+end
+
+local function has_part(parts, name)
+  for _, p in ipairs(parts) do if p.name == name then return true end end
+  return false
+end
+
+-- Puts what must survive a gap that reaches to `gap_to` into the head: the first user message, the newest.
+local function keep_across_gap(m, head, gap_to)
+  local most = math.floor(room(m) / 10)
+  local added = 0
+  local function keep(seq, part)
+    if seq > m.cov and seq <= gap_to and not has_part(head, part) then
+      local p = kept_turn(seq, part, most)
+      if p then head[#head + 1] = p; added = added + p.tokens end
+    end
+  end
+  if m.cov < m.fu then keep(m.fu, 'first_message') end
+  if m.lu ~= m.fu then keep(m.lu, 'task') end
+  return added
+end
+
+local function last_group(entries)
+  for i = #entries, 1, -1 do if entries[i].cut then return i end end
+  return 1
+end
+
+-- `held`: what an entry counts in the view that is being made. The first entry stands without its closer.
+local function hold_all(entries)
+  local total = 0
+  for i, e in ipairs(entries) do
+    e.held = e.content == '' and 0 or e.tokens + (i > 1 and e.closer_tokens or 0)
+    total = total + e.held
+  end
+  return total
+end
+
+local function shorten(e)
+  if e.is_short or not e.short then return 0 end
+  e.is_short, e.held = true, e.held - e.tokens + e.short_tokens
+  return e.tokens - e.short_tokens
+end
+
+-- Takes the group that starts at `start` out; returns where the next one starts, and the tokens freed.
+local function drop_group(entries, start, stop)
+  local freed = 0
+  repeat
+    freed, start = freed + entries[start].held, start + 1
+  until start >= stop or entries[start].cut
+  local first = entries[start]
+  if first and first.closer then
+    freed, first.held = freed + first.closer_tokens, first.held - first.closer_tokens
+  end
+  return start, freed
+end
+
+-- Order in which head fragments yield, when everything else has.
+local YIELDS = { 'summary', 'ledger', 'first_message', 'task' }
+
+local function write_view(m, head, gap_first, gap_last, entries, start)
+  local head_tokens, out = 0, {}
+  for _, p in ipairs(head) do head_tokens = head_tokens + p.tokens; out[#out + 1] = p.text end
+  local sum = head_tokens
+  if gap_last >= gap_first then
+    out[#out + 1], sum = gap_line(gap_first, gap_last), sum + GAP_TOKENS
+  end
+  if #out == 0 and m.opens == 1 then out[1], sum = opener_line(), sum + OPENER_TOKENS end
+  for i = start, #entries do
+    local text, tokens = entry_lines(entries[i], i == start, entries[i].is_short)
+    out[#out + 1], sum = text, sum + tokens
+  end
+  m.ver, m.tok = m.ver + 1, sum
+  redis.call('SET', CONTEXT, header(m, m.cov, head_tokens) .. table.concat(out), 'KEEPTTL')
+end
+
+local function ladder(m)
+  local limit = room(m)
+  local low = math.floor(limit * LOW_MARK)
+  local gap_first, gap_last = m.cov + 1, math.max(m.cov, m.gap)
+  local entries = entries_after(gap_last)
+  local head = split_head(active_head(m))
+  local total = hold_all(entries) + GAP_TOKENS
+  for _, p in ipairs(head) do total = total + p.tokens end
+  total = total + keep_across_gap(m, head, gap_last)
+  local newest, start = last_group(entries), 1
+
+  -- 1. Old tool results by their short forms.
+  for i = 1, newest - 1 do
+    if total <= low then break end
+    if entries[i].kind == 'r' then total = total - shorten(entries[i]) end
+  end
+
+  -- 2. Oldest whole groups out.
+  while total > low and start < newest do
+    local freed
+    start, freed = drop_group(entries, start, newest)
+    gap_last = entries[start - 1].seq
+    total = total - freed + keep_across_gap(m, head, gap_last)
+  end
+
+  -- 3. Short forms inside the newest group, the newest turn last and only for the limit's sake.
+  for i = start, #entries do
+    if total <= (i < #entries and low or limit) then break end
+    total = total - shorten(entries[i])
+  end
+
+  -- 4. Head fragments out whole; without its summary the gap reaches back to the first turn.
+  for _, name in ipairs(YIELDS) do
+    for i = #head, 1, -1 do
+      if total > limit and head[i].name == name then
+        total = total - head[i].tokens
+        if name == 'summary' then gap_first = 1 end
+        table.remove(head, i)
+      end
+    end
+  end
+
+  -- 5. Not even the newest group fits: a marker stands for it. Results that are still to come are late.
+  if total > limit and #entries > 0 then
+    start, gap_first, gap_last, head = #entries + 1, 1, entries[#entries].seq, {}
+    local task = m.lu > 0 and kept_turn(m.lu, 'task', 0)
+    if task and task.tokens + GAP_TOKENS <= limit then head[1] = task end
+    m.lost = m.open ~= '' and 1 or 0
+  end
+
+  write_view(m, head, gap_first, gap_last, entries, start)
+  m.deg, m.gap = 1, gap_last > m.cov and gap_last or 0
+end
+
+-- The whole window again, once it fits (a higher limit, a rewind).
+local function restore(m)
+  write_view(m, split_head(active_head(m)), 1, 0, entries_after(m.cov), 1)
+  m.full, m.deg, m.gap, m.lost = m.tok, 0, 0, 0
+end
+
+-- Returns true when it swapped.
+local function refit(m)
+  local swapped = false
+  if (m.deg == 1 or m.tok > room(m)) and can_swap(m) then swap(m); swapped = true end
+  if m.deg == 1 and m.full <= room(m) then restore(m) end
+  if m.tok > room(m) then ladder(m) end
+  return swapped
+end

@@ -1,0 +1,82 @@
+-- State of a session: one packed string in the field `state` of its meta hash. fields.py says what is in it and makes
+-- unpack_state and pack_state.
+-- Every session script gets the same keys in the same order.
+local META, TOMB, TURNS, IDS, CONTEXT = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+local NEXT, STANDBY, SUMMARIES, EVENTS, DUE = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+
+local function clock(given)
+  if given ~= '' then return tonumber(given) end
+  local t = redis.call('TIME')
+  return t[1] * 1000 + math.floor(t[2] / 1000)
+end
+
+local function load_state()
+  local packed = redis.call('HGET', META, 'state')
+  return packed and unpack_state(packed)
+end
+
+local function save_state(m) redis.call('HSET', META, 'state', pack_state(m)) end
+
+local function new_state(incarnation, now, hard, ratio, keep)
+  return {
+    inc = incarnation, created = now, updated = now, ends = 0,
+    hard = hard, ratio = ratio, keep = keep, cal = 1000, seen = 0,
+    head = 0, log = 0, ver = 1, swaps = 0, cov = 0, sver = 0, tok = 0, full = 0, htok = 0,
+    fix = 0, systok = 0, leadtok = 0, tooltok = 0,
+    deg = 0, gap = 0, lost = 0, fresh = 0, cross = 0, ready = 0, edue = 0,
+    nx = 0, ntok = 0, nhtok = 0, n0 = 0, bcov = 0, blease = 0, retry = 0,
+    open = '', thinks = 0, answered = 0, lu = 0, lucum = 0, fu = 0, leads = 1, opens = 0,
+  }
+end
+
+-- Due entries and events name one life of a session.
+local function life(label, m) return label .. ':' .. m.inc end
+
+-- Served tokens of `raw` tokens: the model's own count, as far as it is known.
+local function served(m, raw) return math.ceil(raw * m.cal / 1000) end
+
+-- Raw tokens that the context string may hold beside system and tools.
+local function room(m) return math.floor(m.hard * 1000 / m.cal) - m.fix end
+
+-- Raw tokens of the context string past which a standby is wanted.
+local function soft_room(m) return math.floor(room(m) * m.ratio / 1000) end
+
+-- Keeps the calibration from eating the room that the newest turn and a marker need.
+local function cap_calibration(m)
+  m.cal = math.max(1000, math.min(m.cal, math.floor(m.hard * 1000 / (m.fix + MIN_ROOM))))
+end
+
+-- All keys of a session share one end of life. `force` after a script made a key.
+local function extend_life(m, now, retention, force)
+  local end_at = now + retention
+  if not force and end_at - m.ends < DAY_MS then return end
+  m.ends = math.max(m.ends, end_at)
+  for i = 1, 8 do redis.call('PEXPIREAT', KEYS[i], m.ends + (i == 2 and TOMB_EXTRA_MS or 0)) end
+end
+
+local function status_of(m)
+  if m.deg == 1 then return 'degraded' end
+  if m.fresh == 1 then return 'swapped' end
+  if m.tok >= soft_room(m) then return 'soft' end
+  return 'ok'
+end
+
+-- A build is wanted: past the soft threshold without a standby, or its uncovered tail has grown by a step.
+local function build_wanted(m)
+  if m.nx > 0 then return m.ntok - m.n0 >= math.floor(room(m) * REFRESH_STEP) end
+  return m.deg == 1 or m.tok >= soft_room(m)
+end
+
+-- Tells the dispatcher of the turns from `first` on: an event, which may be lost, and due entries, which stay.
+local function announce(m, label, first, now, grace)
+  local who = life(label, m)
+  local wanted = build_wanted(m)
+  if m.edue == 0 then
+    m.edue = 1
+    redis.call('ZADD', DUE, 'LT', now + grace, 'embed:' .. who)
+  end
+  if wanted then redis.call('ZADD', DUE, 'LT', now + grace, 'compact:' .. who) end
+  local build = wanted and m.blease <= now and m.retry <= now
+  redis.call('XADD', EVENTS, '*', 'turns', who .. ' ' .. first .. ' ' .. m.head .. (build and ' 1' or ' 0'))
+  if now % TRIM_EVERY == 0 then redis.call('XTRIM', EVENTS, 'MAXLEN', '~', EVENTS_KEPT) end
+end

@@ -1,0 +1,46 @@
+-- open_session(now, new_incarnation, label, retention_ms, "hard ratio keep" of a new one, count, (name, value)…)
+--   -> {'ok'} | {'conflict'} | {'no_room', free raw tokens}
+-- Creates the session (also after an erase) or changes it. Names: user, model, hard, ratio, keep, system, systok,
+-- tools, tooltok, metadata. A lower limit refits at once.
+-- Keys: all of the session; they end with its retention. Atomic, because limit and context must agree.
+local now, label, retention = clock(ARGV[1]), ARGV[3], tonumber(ARGV[4])
+local given = {}
+for i = 0, tonumber(ARGV[6]) - 1 do given[ARGV[7 + 2 * i]] = ARGV[8 + 2 * i] end
+
+local m = load_state()
+local created = not m
+if m then
+  local user = redis.call('HGET', META, 'user')
+  if given.user and user and user ~= given.user then return { 'conflict' } end
+else
+  local hard, ratio, keep = string.match(ARGV[5], '^(%d+) (%d+) (%d+)$')
+  m = new_state(ARGV[2], now, tonumber(hard), tonumber(ratio), tonumber(keep))
+end
+
+local before = m.hard .. ' ' .. m.fix
+m.hard = tonumber(given.hard) or m.hard
+m.ratio = tonumber(given.ratio) or m.ratio
+m.keep = tonumber(given.keep) or m.keep
+m.systok = tonumber(given.systok) or m.systok
+m.tooltok = tonumber(given.tooltok) or m.tooltok
+m.fix = m.systok + m.leadtok + m.tooltok
+cap_calibration(m)
+if m.hard - m.fix < 2 * MIN_ROOM then return { 'no_room', m.hard - 2 * MIN_ROOM - (m.fix - m.systok - m.tooltok) } end
+
+for _, name in ipairs({ 'user', 'model', 'system', 'tools', 'metadata' }) do
+  if given[name] then redis.call('HSET', META, name, given[name]) end
+end
+if created then
+  redis.call('HDEL', TOMB, 'erased')
+  redis.call('HSET', META, 'incarnation', m.inc, 'label', label)
+  redis.call('SET', CONTEXT, header(m, 0, 0))
+elseif before ~= m.hard .. ' ' .. m.fix then
+  m.ver = m.ver + 1
+  redis.call('SETRANGE', CONTEXT, 11, string.format('%-10d', m.ver))
+  refit(m)
+end
+m.updated = now
+if build_wanted(m) then redis.call('ZADD', DUE, 'LT', now, 'compact:' .. life(label, m)) end
+extend_life(m, now, retention, created)
+save_state(m)
+return { 'ok' }

@@ -1,0 +1,162 @@
+"""A session's packed state, and the views made of it."""
+
+import math
+from dataclasses import dataclass
+from typing import Any, cast
+
+import orjson
+
+from prefold.storage.fields import INCARNATION_CHARACTERS, STATE_FIELDS, STATE_STRUCT
+from prefold.storage.types import BuildView, SessionRef, SessionView, StandbyView, Status, StoredContext
+
+__all__ = ["META_FIELDS", "STANDBY_FIELDS", "SessionState", "context_of", "join_system", "view_of"]
+
+META_FIELDS = (
+    "state",
+    "user",
+    "model",
+    "system",
+    "lead_system",
+    "tools",
+    "metadata",
+    "embedded",
+    "build_error",
+    "build_epoch",
+)
+STANDBY_FIELDS = ("built_at", "coverage")
+
+
+@dataclass(frozen=True, slots=True)
+class SessionState:
+    """The packed state by name; see ``fields``. Token counts are raw."""
+
+    numbers: dict[str, int]
+    incarnation: str
+    open_calls: tuple[str, ...]
+
+    @classmethod
+    def unpack(cls, packed: bytes) -> "SessionState":
+        size = STATE_STRUCT.size
+        return cls(
+            numbers=dict(zip(STATE_FIELDS, STATE_STRUCT.unpack_from(packed), strict=True)),
+            incarnation=packed[size : size + INCARNATION_CHARACTERS].decode(),
+            open_calls=tuple(packed[size + INCARNATION_CHARACTERS :].decode().split()),
+        )
+
+    def __getattr__(self, name: str) -> int:
+        return self.numbers[name]
+
+    def served(self, raw: int) -> int:
+        """Served tokens of raw ones."""
+        return math.ceil(raw * self.cal / 1000)
+
+    @property
+    def room(self) -> int:
+        """Raw tokens that the context may hold beside system and tools."""
+        return self.hard * 1000 // self.cal - self.fix
+
+    @property
+    def soft_threshold(self) -> int:
+        """Served tokens at which a standby is wanted."""
+        return self.served(self.fix + self.room * self.ratio // 1000)
+
+    @property
+    def status(self) -> Status:
+        if self.deg:
+            return "degraded"
+        if self.fresh:
+            return "swapped"
+        return "soft" if self.tok >= self.room * self.ratio // 1000 else "ok"
+
+
+def _text(value: bytes | None) -> str:
+    return "" if value is None else value.decode()
+
+
+def _unescape(value: bytes | None) -> str:
+    return "" if not value else cast("str", orjson.loads(b'"' + value + b'"'))
+
+
+def join_system(registered: bytes | None, leading: bytes | None) -> str:
+    """The system prompt: what the backend registered, then the turns that led."""
+    return "\n\n".join(part for part in (_unescape(registered), _unescape(leading)) if part)
+
+
+def context_of(tenant: str, session: str, body: bytes, meta: list[bytes | None]) -> StoredContext:
+    """The snapshot of a read, from the context string and ``META_FIELDS``."""
+    fields = dict(zip(META_FIELDS, meta, strict=True))
+    state = SessionState.unpack(cast("bytes", fields["state"]))
+    return StoredContext(
+        ref=SessionRef(tenant, session, state.incarnation),
+        body=body,
+        version=state.ver,
+        covers_to=state.cov,
+        head_seq=state.head,
+        status=state.status,
+        system=join_system(fields["system"], fields["lead_system"]),
+        system_tokens=state.systok + state.leadtok,
+        tools_tokens=state.tooltok,
+        calibration=state.cal / 1000,
+        hard_limit_tokens=state.hard,
+        model=_text(fields["model"]),
+        open_calls=() if state.lost else state.open_calls,
+        degraded=bool(state.deg),
+        user=_text(fields["user"]),
+    )
+
+
+def _embedded_to(value: bytes | None) -> int:
+    return int(value.split(b" ", 1)[0]) if value else 0
+
+
+def _standby(state: SessionState, standby: list[Any]) -> StandbyView | None:
+    if not state.nx or standby[0] is None:
+        return None
+    coverage = standby[1]
+    return StandbyView(
+        covers_to=state.nx,
+        built_at_ms=int(standby[0]),
+        coverage=float(coverage) if coverage else None,
+        tokens=state.served(state.ntok + state.fix),
+    )
+
+
+def view_of(
+    tenant: str, session: str, meta: list[bytes | None], standby: list[Any], now_ms: int | None = None
+) -> SessionView:
+    """Everything that there is to say about a session, without its text."""
+    fields = dict(zip(META_FIELDS, meta, strict=True))
+    state = SessionState.unpack(cast("bytes", fields["state"]))
+    building = state.bcov > 0 and (now_ms is None or state.blease > now_ms)
+    return SessionView(
+        ref=SessionRef(tenant, session, state.incarnation),
+        user=_text(fields["user"]),
+        model=_text(fields["model"]),
+        hard_limit_tokens=state.hard,
+        soft_threshold_tokens=state.soft_threshold,
+        keep_recent_turns=state.keep,
+        head_seq=state.head,
+        version=state.ver,
+        swaps=state.swaps,
+        status=state.status,
+        degraded=bool(state.deg),
+        tokens=state.served(state.tok + state.fix),
+        window_tokens=state.served(state.tok - state.htok),
+        fixed_tokens=state.served(state.fix),
+        undegraded_tokens=state.served(state.full + state.fix),
+        log_tokens=state.log,
+        covers_to=state.cov,
+        embedded_to=_embedded_to(fields["embedded"]),
+        standby=_standby(state, standby),
+        build=BuildView(state.bcov, int(fields["build_epoch"] or 0), state.blease) if building else None,
+        last_build_error=_text(fields["build_error"]),
+        limit_crossings=state.cross,
+        ready_crossings=state.ready,
+        created_at_ms=state.created,
+        updated_at_ms=state.updated,
+        calibration=state.cal / 1000,
+        system=join_system(fields["system"], fields["lead_system"]),
+        tools=_text(fields["tools"]),
+        metadata=_text(fields["metadata"]),
+        soft_ratio=state.ratio / 1000,
+    )

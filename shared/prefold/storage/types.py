@@ -1,0 +1,237 @@
+"""What the storage gives and takes. Tokens are *served* tokens (calibrated) unless a name says raw."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["ok", "soft", "swapped", "degraded"]
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRef:
+    """One life of a session: ``incarnation`` is new at each creation."""
+
+    tenant: str
+    session: str
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionOptions:
+    """What a PUT sets. None leaves the value as it is (or the default at creation)."""
+
+    user: str | None = None
+    model: str | None = None
+    hard_limit_tokens: int | None = None
+    soft_ratio: float | None = None
+    keep_recent_turns: int | None = None
+    system: str | None = None
+    system_tokens: int = 0
+    """Raw tokens of ``system``."""
+    tools: str | None = None
+    """JSON array as the provider takes it."""
+    tools_tokens: int = 0
+    metadata: str | None = None
+    """JSON object."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedTurn:
+    id: str
+    seq: int
+    tokens: int
+    duplicate: bool
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    ref: SessionRef
+    turns: tuple[AppendedTurn, ...]
+    version: int
+    swaps: int
+    tokens: int
+    window_tokens: int
+    hard_limit_tokens: int
+    status: Status
+    swapped_now: bool
+    """This very call swapped."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredContext:
+    """One consistent snapshot: the context string with what stands beside it."""
+
+    ref: SessionRef
+    body: bytes
+    """JSON Lines: the header, then fragments."""
+    version: int
+    covers_to: int
+    head_seq: int
+    status: Status
+    system: str
+    system_tokens: int
+    """Raw."""
+    tools_tokens: int
+    """Raw."""
+    calibration: float
+    """Served tokens = ceil(raw tokens x calibration)."""
+    hard_limit_tokens: int
+    model: str
+    open_calls: tuple[str, ...]
+    """Calls of the newest round that have no result yet."""
+    degraded: bool
+    user: str
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyView:
+    covers_to: int
+    built_at_ms: int
+    coverage: float | None
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuildView:
+    covers_to: int
+    epoch: int
+    lease_until_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class SessionView:
+    ref: SessionRef
+    user: str
+    model: str
+    hard_limit_tokens: int
+    soft_threshold_tokens: int
+    keep_recent_turns: int
+    head_seq: int
+    version: int
+    swaps: int
+    status: Status
+    degraded: bool
+    tokens: int
+    window_tokens: int
+    fixed_tokens: int
+    undegraded_tokens: int
+    log_tokens: int
+    """Raw tokens of all turns of the log."""
+    covers_to: int
+    embedded_to: int
+    standby: StandbyView | None
+    build: BuildView | None
+    last_build_error: str
+    limit_crossings: int
+    """How often an append passed the hard limit."""
+    ready_crossings: int
+    """How many of them found a standby ready."""
+    created_at_ms: int
+    updated_at_ms: int
+    calibration: float
+    system: str
+    tools: str
+    metadata: str
+    soft_ratio: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredTurn:
+    """One entry of the log. ``verbatim_json`` is the turn as it was published, with ``seq`` added."""
+
+    seq: int
+    id: str
+    role: str
+    """In the context: user or assistant."""
+    kind: str
+    """A ``TurnKind`` value."""
+    content: bytes
+    """Blocks as they stand in the context."""
+    short: bytes
+    """Blocks of the short form, or empty."""
+    tokens: int
+    """Raw."""
+    short_tokens: int
+    is_cut: bool
+    """A summary may end right before this turn."""
+    revision: int
+    verbatim_json: bytes
+    """``{"seq":5,"id":…,"role":…,"content":…}``."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuildTicket:
+    """Leave to build the summary of turns 1..covers_to. Worth nothing once ``epoch`` has moved on."""
+
+    ref: SessionRef
+    epoch: int
+    covers_to: int
+    base_covers_to: int
+    """What the active summary covers now."""
+    lease_ms: int
+    hard_limit_tokens: int
+    fixed_tokens: int
+    """Raw tokens of system and tools."""
+    calibration: float
+    carried_turn: int
+    """0, or the seq of the newest plain user turn, which the head must carry verbatim ("task")."""
+    first_user_seq: int
+    """Seq of the first user turn, 0 without one."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadFragment:
+    """One piece of the head, user text, blocks with its markers."""
+
+    part: Literal["first_message", "task", "ledger", "summary"]
+    content: bytes
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltSummary:
+    """What a build commits. Fragments in the order in which they stand."""
+
+    fragments: tuple[HeadFragment, ...]
+    record: str
+    """JSON: engine, coverage, durations, sizes: kept with the summary."""
+    coverage: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class CommitResult:
+    outcome: Literal["standby", "swapped", "stale", "no_gain"]
+    version: int = 0
+    tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEvent:
+    """One entry of a partition's event stream."""
+
+    partition: int
+    entry_id: str
+    ref: SessionRef
+    first_seq: int
+    last_seq: int
+    build_due: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DueItem:
+    """One entry of a partition's ``due`` set."""
+
+    partition: int
+    kind: Literal["embed", "compact", "expire"]
+    ref: SessionRef
+    due_at_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedSpan:
+    """Turns that still have to be embedded: what one embed job carries, as a list of five JSON values."""
+
+    tenant: str
+    session: str
+    incarnation: str
+    first_seq: int
+    last_seq: int

@@ -1,0 +1,216 @@
+"""Tickets, commits and swaps on a real server."""
+
+import asyncio
+from collections.abc import AsyncIterator
+
+import pytest
+
+from prefold.storage import Sessions, connect_sessions
+from prefold.storage.types import AppendResult, BuildTicket, SessionOptions
+from tests.support.storage import (
+    LEASE_MS,
+    SESSION,
+    TENANT,
+    append,
+    begin,
+    call,
+    fragments,
+    results,
+    summary,
+    texts_of,
+    turn,
+)
+
+WORDS = "word " * 100
+
+
+@pytest.fixture
+async def sessions(redis_url: str) -> AsyncIterator[Sessions]:
+    async with connect_sessions(redis_url) as opened:
+        yield opened
+
+
+async def fill(sessions: Sessions, limit: int = 4000, upto: str = "soft") -> AppendResult:
+    """A session whose status is ``upto``."""
+    await sessions.open(TENANT, SESSION, SessionOptions(hard_limit_tokens=limit))
+    number, answer = 1, await append(sessions, turn("user", f"1 {WORDS}"))
+    while answer.status != upto:
+        number += 1
+        answer = await append(sessions, turn("assistant" if number % 2 == 0 else "user", f"{number} {WORDS}"))
+    return answer
+
+
+async def test_no_build_starts_below_the_soft_threshold(sessions: Sessions) -> None:
+    answer = await append(sessions, turn("user", "Hello"))
+    assert await sessions.begin_build(TENANT, SESSION, answer.ref.incarnation, LEASE_MS) == "not_due"
+
+
+async def test_a_build_leaves_the_recent_turns_and_the_newest_user_turn_alone(sessions: Sessions) -> None:
+    answer = await fill(sessions, limit=20_000)
+    ticket = await begin(sessions, answer.ref)
+    assert answer.turns[-1].seq - ticket.covers_to == 6
+
+
+async def test_one_build_at_a_time_until_its_lease_ends(sessions: Sessions) -> None:
+    answer = await fill(sessions)
+    sessions.now_ms = 2_000_000_000_000
+    first = await begin(sessions, answer.ref)
+    assert await sessions.begin_build(TENANT, SESSION, answer.ref.incarnation, LEASE_MS) == "busy"
+    sessions.now_ms += LEASE_MS + 1
+    second = await begin(sessions, answer.ref)
+    assert second.epoch > first.epoch
+    assert (await sessions.commit_build(first, summary("late"))).outcome == "stale"
+    assert not await sessions.renew_build(first)
+    assert (await sessions.commit_build(second, summary())).outcome == "standby"
+
+
+async def test_only_one_of_many_workers_gets_the_lease(sessions: Sessions) -> None:
+    answer = await fill(sessions)
+    asked = [sessions.begin_build(TENANT, SESSION, answer.ref.incarnation, LEASE_MS) for _ in range(16)]
+    given = [one for one in await asyncio.gather(*asked) if isinstance(one, BuildTicket)]
+    assert len(given) == 1
+
+
+async def test_a_renewed_lease_lasts(sessions: Sessions) -> None:
+    answer = await fill(sessions)
+    sessions.now_ms = 2_000_000_000_000
+    ticket = await begin(sessions, answer.ref)
+    sessions.now_ms += LEASE_MS - 1
+    assert await sessions.renew_build(ticket)
+    sessions.now_ms += LEASE_MS - 1
+    assert await sessions.begin_build(TENANT, SESSION, answer.ref.incarnation, LEASE_MS) == "busy"
+
+
+async def test_an_abandoned_build_waits_and_says_why(sessions: Sessions) -> None:
+    answer = await fill(sessions)
+    sessions.now_ms = 2_000_000_000_000
+    await sessions.abandon_build(await begin(sessions, answer.ref), "model_down", 5000)
+    assert await sessions.begin_build(TENANT, SESSION, answer.ref.incarnation, LEASE_MS) == "backoff"
+    view = await sessions.view(TENANT, SESSION)
+    assert (view.last_build_error, view.build) == ("model_down", None)
+    sessions.now_ms += 5001
+    await begin(sessions, answer.ref)
+
+
+async def test_committing_twice_changes_nothing(sessions: Sessions) -> None:
+    answer = await fill(sessions)
+    ticket = await begin(sessions, answer.ref)
+    assert (await sessions.commit_build(ticket, summary("one"))).outcome == "standby"
+    before = await sessions.view(TENANT, SESSION)
+    assert (await sessions.commit_build(ticket, summary("two"))).outcome == "stale"
+    assert await sessions.view(TENANT, SESSION) == before
+
+
+async def test_growth_after_the_cut_never_invalidates_a_build(sessions: Sessions) -> None:
+    answer = await fill(sessions)
+    ticket = await begin(sessions, answer.ref)
+    said = [turn("assistant", "later answer"), turn("user", "later question")]
+    await append(sessions, *said)
+    assert (await sessions.commit_build(ticket, summary())).outcome == "standby"
+    while not answer.swapped_now:
+        answer = await append(sessions, turn("user", WORDS))
+    texts = await texts_of(sessions)
+    assert texts[:2] == ["FIRST", "SUMMARY"] and "later answer" in texts and "later question" in texts
+    lines = await fragments(sessions)
+    assert [line.seq for line in lines if line.seq] == list(range(ticket.covers_to + 1, answer.turns[-1].seq + 1))
+
+
+async def test_a_commit_on_a_degraded_session_swaps_at_once_and_the_next_answer_says_so(sessions: Sessions) -> None:
+    answer = await fill(sessions, upto="degraded")
+    result = await sessions.commit_build(await begin(sessions, answer.ref), summary())
+    assert result.outcome == "swapped"
+    view = await sessions.view(TENANT, SESSION)
+    assert (view.degraded, view.swaps, view.status) == (False, 1, "swapped")
+    assert (await append(sessions, turn("user", "and now?"))).status == "swapped"
+    assert (await append(sessions, turn("user", "and now?"))).status == "ok"
+
+
+async def test_a_standby_is_built_again_when_its_tail_has_grown_by_the_step(sessions: Sessions) -> None:
+    answer = await fill(sessions, limit=20_000)
+    await sessions.commit_build(await begin(sessions, answer.ref), summary())
+    assert await sessions.begin_build(TENANT, SESSION, answer.ref.incarnation, LEASE_MS) == "not_due"
+    first = (await sessions.view(TENANT, SESSION)).standby
+    for _ in range(20):
+        await append(sessions, turn("user", WORDS))
+    result = await sessions.commit_build(await begin(sessions, answer.ref), summary("fresher"))
+    second = (await sessions.view(TENANT, SESSION)).standby
+    assert result.outcome == "standby"
+    assert first is not None and second is not None and second.covers_to > first.covers_to
+
+
+async def test_a_build_that_gains_nothing_is_refused_and_keeps_its_lease(sessions: Sessions) -> None:
+    answer = await fill(sessions)
+    ticket = await begin(sessions, answer.ref)
+    assert (await sessions.commit_build(ticket, summary(tokens=100_000))).outcome == "no_gain"
+    assert await sessions.renew_build(ticket)
+
+
+async def test_a_cut_never_falls_into_a_tool_round(sessions: Sessions) -> None:
+    await sessions.open(TENANT, SESSION, SessionOptions(hard_limit_tokens=4000, keep_recent_turns=2))
+    answer = await append(sessions, turn("user", "Start"))
+    while answer.status == "ok":
+        answer = await append(sessions, call("A", q=WORDS), results("A", body=WORDS), turn("assistant", "so"))
+        answer = await append(sessions, turn("user", "go on"))
+    answer = await append(sessions, call("X", "Y"), results("X"))
+    ticket = await begin(sessions, answer.ref)
+    rounds = await sessions.read_turns(TENANT, SESSION, ticket.covers_to, 1)
+    assert rounds[0].is_cut and rounds[0].kind != "r"
+
+
+async def test_a_long_agent_run_may_be_covered_past_its_user_turn_when_the_head_carries_it(sessions: Sessions) -> None:
+    await sessions.open(TENANT, SESSION, SessionOptions(hard_limit_tokens=4000))
+    await append(sessions, turn("user", "Hello"), turn("assistant", "Hi"))
+    answer = await append(sessions, turn("user", "Fix the build"))
+    task_seq = answer.turns[0].seq
+    while answer.status != "degraded":
+        answer = await append(sessions, call("A", q=WORDS), results("A", body=WORDS))
+    ticket = await begin(sessions, answer.ref)
+    assert ticket.carried_turn == task_seq and ticket.covers_to > task_seq
+    assert (await sessions.commit_build(ticket, summary())).outcome == "stale"
+    assert (await sessions.commit_build(ticket, summary(task=True))).outcome == "swapped"
+
+
+async def test_a_swap_waits_while_a_round_with_thinking_is_open(sessions: Sessions) -> None:
+    answer = await fill(sessions)
+    await sessions.commit_build(await begin(sessions, answer.ref), summary())
+    thinking = {"type": "thinking", "thinking": "hm", "signature": "sig"}
+    tool = {"type": "tool_use", "id": "A", "name": "lookup", "input": {"q": "word " * 1200}}
+    answer = await append(sessions, turn("assistant", [thinking, tool]))
+    assert (answer.status, answer.swapped_now) == ("degraded", False)
+    answer = await append(sessions, results("A"))
+    assert answer.swapped_now
+
+
+async def test_an_event_and_due_entries_tell_what_is_to_be_done(sessions: Sessions) -> None:
+    await sessions.events.ensure_groups()
+    answer = await fill(sessions)
+    events = await sessions.events.read("one", 500, 1)
+    assert [event.ref for event in events] == [answer.ref] * answer.turns[-1].seq
+    assert [event.first_seq for event in events] == list(range(1, answer.turns[-1].seq + 1))
+    assert [event.build_due for event in events][-1] is True and events[0].build_due is False
+    assert await sessions.events.pending("one") == events
+    await sessions.events.ack(events)
+    assert await sessions.events.pending("one") == []
+    later = 4_000_000_000_000
+    due = await sessions.due_sets.due(later, 10)
+    assert {(item.kind, item.ref) for item in due} == {("embed", answer.ref), ("compact", answer.ref)}
+    assert await sessions.mark_embedded(answer.ref, answer.turns[-1].seq, "turns_x_3")
+    await sessions.commit_build(await begin(sessions, answer.ref), summary())
+    assert await sessions.due_sets.due(later, 10) == []
+    assert await sessions.embedded_to(answer.ref, "turns_x_3") == answer.turns[-1].seq
+    assert await sessions.embedded_to(answer.ref, "turns_other_3") == 0
+
+
+async def test_another_dispatcher_takes_over_events_that_were_left_lying(sessions: Sessions) -> None:
+    await sessions.events.ensure_groups()
+    await append(sessions, turn("user", "Hello"))
+    (event,) = await sessions.events.read("dead", 10, 1)
+    assert await sessions.events.claim("alive", min_idle_ms=0) == [event]
+
+
+async def test_every_key_of_a_session_ends_with_its_retention(sessions: Sessions) -> None:
+    answer = await fill(sessions)
+    await sessions.commit_build(await begin(sessions, answer.ref), summary())
+    keys = [key async for key in sessions.client.scan_iter("*:s:*")]
+    assert len(keys) == 7
+    assert all([await sessions.client.pttl(key) > 29 * 86_400_000 for key in keys])
