@@ -1,0 +1,93 @@
+"""The routes: the part of Qdrant's REST API that Prefold uses."""
+
+import time
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import Final
+
+import structlog
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from prefold.vectorstore.calls import Calls
+from prefold.vectorstore.gate import Gate
+from prefold.vectorstore.rejections import RejectedError
+from prefold.vectorstore.responses import error_response, json_response, result_response
+from prefold.vectorstore.store import Store
+
+log = structlog.get_logger()
+
+Call = Callable[[Request], Awaitable[object]]
+Endpoint = Callable[[Request], Awaitable[Response]]
+
+_API_VERSION: Final = "1.17.0"
+"""The release whose REST API this subset follows; clients compare it with their own."""
+
+
+def create_app(store: Store, *, max_body_bytes: int, api_key: str | None) -> Starlette:
+    """The ASGI application over an open store."""
+    calls = Calls(store, max_body_bytes)
+    collection, points = "/collections/{collection}", "/collections/{collection}/points"
+    table: list[tuple[str, str, Call]] = [
+        ("GET", "/collections", calls.list_collections),
+        ("GET", collection, calls.describe_collection),
+        ("PUT", collection, calls.create_collection),
+        ("DELETE", collection, calls.delete_collection),
+        ("GET", f"{collection}/exists", calls.collection_exists),
+        ("PUT", f"{collection}/index", calls.create_index),
+        ("DELETE", f"{collection}/index/{{field:path}}", calls.delete_index),
+        ("PUT", points, calls.upsert),
+        ("POST", points, calls.retrieve),
+        ("POST", f"{points}/delete", calls.delete_points),
+        ("POST", f"{points}/query", calls.query),
+        ("POST", f"{points}/query/batch", calls.query_batch),
+        ("POST", f"{points}/scroll", calls.scroll),
+        ("POST", f"{points}/count", calls.count),
+        ("POST", f"{points}/payload", calls.set_payload),
+    ]
+    routes = [Route(path, answering(call), methods=[method]) for method, path, call in table]
+    return Starlette(
+        routes=[*_open_routes(), *routes],
+        middleware=[Middleware(Gate, api_key=api_key)],
+        exception_handlers={HTTPException: _unknown_route},
+    )
+
+
+def answering(call: Call) -> Endpoint:
+    """An endpoint that wraps the call's result, or what it was refused with, as Qdrant does."""
+
+    async def endpoint(request: Request) -> Response:
+        started = time.perf_counter()
+        try:
+            result = await call(request)
+        except RejectedError as rejection:
+            return error_response(rejection, time.perf_counter() - started)
+        except Exception as error:  # qdrant-edge raises bare Exceptions; one failed call must not end the others
+            log.exception("call_failed", path=request.url.path)
+            failure = RejectedError(HTTPStatus.INTERNAL_SERVER_ERROR, f"Service internal error: {error}")
+            return error_response(failure, time.perf_counter() - started)
+        return result_response(result, time.perf_counter() - started)
+
+    return endpoint
+
+
+def _open_routes() -> list[Route]:
+    async def version(_request: Request) -> Response:
+        return json_response({"title": "prefold vectors (qdrant-edge)", "version": _API_VERSION})
+
+    async def healthy(_request: Request) -> Response:
+        return PlainTextResponse("healthz check passed")
+
+    health = [Route(path, healthy, methods=["GET"]) for path in ("/healthz", "/readyz", "/livez")]
+    return [Route("/", version, methods=["GET"]), *health]
+
+
+async def _unknown_route(request: Request, error: Exception) -> Response:
+    status = HTTPStatus(error.status_code) if isinstance(error, HTTPException) else HTTPStatus.NOT_FOUND
+    return error_response(
+        RejectedError(status, f"{request.method} {request.url.path} is not part of the embedded store")
+    )

@@ -1,0 +1,197 @@
+"""The turns' vectors: stored, found, deleted, always within one tenant."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Final
+
+import numpy as np
+import structlog
+from numpy.typing import NDArray
+
+from prefold.embedding.protocol import CosineScale
+from prefold.errors import ConfigurationError, InvalidInputError
+from prefold.recall.hybrid import HybridSearch
+from prefold.recall.names import COLLECTION_PREFIX, collection_name
+from prefold.recall.points import DENSE, WORDS, TurnHit, TurnPoint
+from prefold.recall.scope import Scope
+from prefold.recall.server import VectorServer
+from prefold.recall.sparse import SparseWords
+from prefold.recall.transport import HttpTransport
+
+log = structlog.get_logger()
+
+_POINTS_PER_CALL: Final = 128
+_INDEXES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "tenant": {"type": "keyword", "is_tenant": True},
+    "user": {"type": "keyword"},
+    "session": {"type": "keyword"},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSpec:
+    """Which model's vectors a collection holds."""
+
+    embedder: str
+    dimension: int
+
+    @property
+    def name(self) -> str:
+        """``turns_<embedder>_<dimension>``."""
+        return collection_name(self.embedder, self.dimension)
+
+
+@dataclass(frozen=True, slots=True)
+class OtherCollection:
+    """Turns that another embedder indexed: they are not found until they are embedded again."""
+
+    name: str
+    points: int
+
+
+class VectorIndex:
+    """One collection of turns on one server. Belongs to the event loop in which it is first used.
+
+    Every call raises ``UnavailableError`` when the server is down, slow or failing: nothing is tried again here.
+    All writes are idempotent, so the caller may.
+    """
+
+    def __init__(self, server: VectorServer, spec: CollectionSpec, scale: CosineScale | None = None) -> None:
+        """``scale`` is the embedder's."""
+        self._server = server
+        self._spec = spec
+        self._search = HybridSearch(server, spec.name, scale or CosineScale())
+
+    @property
+    def collection(self) -> str:
+        """Name of the collection."""
+        return self._spec.name
+
+    async def ensure(self) -> None:
+        """Makes the collection and its indexes where they are missing. Again, and from two processes, is legal.
+
+        Raises ``ConfigurationError`` if a collection of this name has another form.
+        """
+        if await self._server.create_collection(self.collection, self._layout()):
+            log.info("vector_collection_created", collection=self.collection)
+        found = await self._server.collection(self.collection)
+        if found is not None:
+            self._check_layout(found)
+        for field, schema in _INDEXES.items():
+            await self._server.create_index(self.collection, field, schema)
+
+    async def upsert(self, points: Sequence[TurnPoint]) -> None:
+        """Stores turns; returns once they are found. One that is there already is replaced by itself.
+
+        Raises ``InvalidInputError`` before the first is sent if a vector has the wrong length or is not finite.
+        """
+        for point in points:
+            self._check_vector(point)
+        for start in range(0, len(points), _POINTS_PER_CALL):
+            chunk = [point.to_json() for point in points[start : start + _POINTS_PER_CALL]]
+            await self._server.upsert(self.collection, chunk)
+
+    async def search(
+        self,
+        tenant: str,
+        *,
+        vector: NDArray[np.float32] | None,
+        words: SparseWords,
+        limit: int = 20,
+        user: str | None = None,
+        session: str | None = None,
+    ) -> list[TurnHit]:
+        """The tenant's turns nearest in meaning and in words, best first.
+
+        Without a vector (no embedder) words alone decide. Hits may name turns that were edited or erased since:
+        their text is read from the log, which knows. Near-duplicates are still in.
+        """
+        scope = Scope(tenant=tenant, user=user, session=session)
+        if vector is not None and len(vector) != self._spec.dimension:
+            raise InvalidInputError(
+                f"the query has {len(vector)} dimensions, not {self._spec.dimension}", field="query"
+            )
+        return await self._search.run(scope, vector, words, limit)
+
+    async def delete(
+        self,
+        tenant: str,
+        *,
+        user: str | None = None,
+        session: str | None = None,
+        incarnation: str | None = None,
+        first_seq: int | None = None,
+        last_seq: int | None = None,
+    ) -> None:
+        """Deletes the tenant's turns, or those of a user, a session, a life of it, a range of seq (both ends in)."""
+        scope = Scope(
+            tenant=tenant,
+            user=user,
+            session=session,
+            incarnation=incarnation,
+            first_seq=first_seq,
+            last_seq=last_seq,
+        )
+        await self._server.delete(self.collection, scope.filter())
+
+    async def count(self, tenant: str, *, user: str | None = None, session: str | None = None) -> int:
+        """How many points there are: what an erasure checks afterwards."""
+        scope = Scope(tenant=tenant, user=user, session=session)
+        return await self._server.count(self.collection, scope.filter(), exact=True)
+
+    async def other_collections(self) -> list[OtherCollection]:
+        """Collections of other embedders on this server, with what they hold; logs each one that is not empty."""
+        names = [name for name in await self._server.collections() if name.startswith(COLLECTION_PREFIX)]
+        others = []
+        for name in sorted(set(names) - {self.collection}):
+            described = await self._server.collection(name) or {}
+            others.append(OtherCollection(name, int(described.get("points_count") or 0)))
+        for other in others:
+            if other.points:
+                log.warning("turns_of_another_embedder", collection=other.name, points=other.points)
+        return others
+
+    def _layout(self) -> dict[str, Any]:
+        return {
+            "vectors": {DENSE: {"size": self._spec.dimension, "distance": "Cosine"}},
+            "sparse_vectors": {WORDS: {"modifier": "idf"}},
+        }
+
+    def _check_layout(self, described: Mapping[str, Any]) -> None:
+        params = described["config"]["params"]
+        dense = (params.get("vectors") or {}).get(DENSE) or {}
+        words = (params.get("sparse_vectors") or {}).get(WORDS) or {}
+        found = (dense.get("size"), dense.get("distance"), words.get("modifier"))
+        if found != (self._spec.dimension, "Cosine", "idf"):
+            raise ConfigurationError(f"the collection {self.collection} has another form than ours: {found}")
+
+    def _check_vector(self, point: TurnPoint) -> None:
+        if point.vector.shape != (self._spec.dimension,):
+            raise InvalidInputError(f"{point.vector.shape} is not ({self._spec.dimension},)", field="vector")
+        if not np.isfinite(point.vector).all() or not point.vector.any():
+            raise InvalidInputError("the vector has no direction", field="vector")
+
+
+@asynccontextmanager
+async def connect_vectors(
+    url: str,
+    spec: CollectionSpec,
+    *,
+    scale: CosineScale | None = None,
+    api_key: str | None = None,
+    connect_timeout: timedelta = timedelta(seconds=1),
+    request_timeout: timedelta = timedelta(seconds=5),
+    max_connections: int = 16,
+) -> AsyncIterator[VectorIndex]:
+    """The index on a server. Opens no connection before the first call, closes all at the end."""
+    transport = HttpTransport(
+        url,
+        headers={"api-key": api_key} if api_key else {},
+        connect_timeout=connect_timeout,
+        request_timeout=request_timeout,
+        max_connections=max_connections,
+    )
+    async with transport:
+        yield VectorIndex(VectorServer(transport), spec, scale)

@@ -1,0 +1,120 @@
+"""The text by which a turn is found: ``Name (8 May 2023): text [image: caption]``.
+
+Who spoke and when belong to it: with them recall finds half as many evidence turns again as with the bare text.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Final
+
+import orjson
+
+MAX_RESULT_WORDS: Final = 200
+"""Of a tool's result: what it is about stands at its beginning, the rest is quantity."""
+MAX_CHARS: Final = 32_768
+_MAX_INPUT_CHARS: Final = 2_000
+_MAX_DEPTH: Final = 8
+
+_TEXT_TYPES: Final = frozenset({"text", "input_text", "output_text", "refusal"})
+_IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
+_RESULT_TYPES: Final = frozenset({"tool_result", "function_call_output"})
+_CALL_TYPES: Final = frozenset({"tool_use", "function_call", "server_tool_use"})
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedTurn:
+    """What the index wants of a published turn."""
+
+    text: str
+    """Empty when there is nothing to find it by."""
+    ts_ms: int | None
+    """When it was said, if the producer told."""
+
+
+def index_turn(verbatim_json: bytes) -> IndexedTurn:
+    """From a turn as it was published (``StoredTurn.verbatim_json``), in Anthropic's or OpenAI's form.
+
+    Never fails on what it does not know: such blocks are left out. A date without a zone counts as UTC.
+    """
+    turn = orjson.loads(verbatim_json)
+    said_at = parse_time(turn.get("ts"))
+    body = " ".join(piece for piece in _pieces(turn) if piece)[:MAX_CHARS].strip()
+    if not body:
+        return IndexedTurn("", _milliseconds(said_at))
+    return IndexedTurn(f"{_heading(turn, said_at)}: {body}", _milliseconds(said_at))
+
+
+def parse_time(value: object, zone: tzinfo = UTC) -> datetime | None:
+    """A time as producers write it: ISO 8601, or seconds or milliseconds since 1970. None if it is no time."""
+    try:
+        if isinstance(value, str):
+            told = datetime.fromisoformat(value)
+            return told if told.tzinfo else told.replace(tzinfo=zone)
+        if isinstance(value, int | float) and not isinstance(value, bool) and value > 0:
+            return datetime.fromtimestamp(value / 1000 if value > 1e11 else value, zone)
+    except (ValueError, OverflowError, OSError):
+        pass
+    return None
+
+
+def _heading(turn: Mapping[str, Any], said_at: datetime | None) -> str:
+    name = turn.get("name")
+    speaker = name if isinstance(name, str) and name else str(turn.get("role", "")).capitalize()
+    return f"{speaker} ({said_at.day} {said_at:%B %Y})" if said_at else speaker
+
+
+def _milliseconds(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.timestamp() * 1000)
+
+
+def _pieces(turn: Mapping[str, Any]) -> Iterator[str]:
+    is_result = turn.get("role") in ("tool", "function")
+    content = turn.get("content")
+    if is_result:
+        yield _clipped(" ".join(_of_content(content, 0)))
+    else:
+        yield from _of_content(content, 0)
+    calls = turn.get("tool_calls")
+    for call in calls if isinstance(calls, list) else ():
+        if isinstance(call, dict) and isinstance(function := call.get("function"), dict):
+            yield _call(function.get("name"), function.get("arguments"))
+
+
+def _of_content(content: object, depth: int) -> Iterator[str]:
+    if isinstance(content, str):
+        yield content
+    elif isinstance(content, list) and depth < _MAX_DEPTH:
+        for block in content:
+            yield from _of_block(block, depth + 1)
+
+
+def _of_block(block: object, depth: int) -> Iterator[str]:
+    if isinstance(block, str):
+        yield block
+        return
+    if not isinstance(block, dict):
+        return
+    kind = block.get("type")
+    if kind in _TEXT_TYPES:
+        yield _text(block.get("text") or block.get("refusal"))
+    elif kind in _IMAGE_TYPES and (caption := _text(block.get("caption"))):
+        yield f"[image: {caption}]"
+    elif kind in _CALL_TYPES:
+        yield _call(block.get("name"), block.get("input", block.get("arguments")))
+    elif kind in _RESULT_TYPES:
+        yield _clipped(" ".join(_of_content(block.get("content", block.get("output")), depth)))
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _call(name: object, arguments: object) -> str:
+    """A call by its name and its values; JSON's punctuation does not disturb the word index."""
+    given = arguments if isinstance(arguments, str) else orjson.dumps(arguments or {}).decode()
+    return f"[call {_text(name)} {given[:_MAX_INPUT_CHARS]}]"
+
+
+def _clipped(text: str) -> str:
+    return " ".join(text[: MAX_RESULT_WORDS * 40].split()[:MAX_RESULT_WORDS])
