@@ -1,0 +1,156 @@
+"""What is left of real conversations, against summaries that cost nothing.
+
+The shares were measured on the development conversations when the engine was tuned; the floors stand a little
+below them. ``long`` adds conversations that played no part in the tuning.
+"""
+
+import time
+import tracemalloc
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+import pytest
+
+from prefold.compaction.extractive import ExtractiveSummarizer
+from prefold.compaction.head import close_head, open_head
+from prefold.compaction.ledger import collect_ledger
+from prefold.compaction.reading import TurnCache, language_of
+from prefold.tokens import load_counter
+from tests.support.compaction import data_questions, data_talk, new_cache, ticket, wanted_of
+from tests.support.survival import Quiz, Survival, sentences_in_order
+
+COUNTER = load_counter()
+BASELINES = ("lead", "last", "random 1", "random 2", "random 3")
+
+TAU = [f"tau-airline-{name}" for name in ("0-0", "13-0", "17-1", "2-1", "25-3", "3-0", "4-0", "9-2")]
+CODE = ["code-openhands-ponyc-4593", "code-openhands-ponyc-4595", "code-sweagent-marshmallow"]
+MEMORY = ["memorybank-en-emily", "memorybank-en-frank", "memorybank-zh-emily", "memorybank-zh-frank"]
+
+
+@dataclass(frozen=True)
+class Family:
+    """Conversations of one kind, a limit, and the least that must be left: answers, evidence, exact answers."""
+
+    names: list[str]
+    limit: int
+    floor: tuple[float, float, float]
+    lead_over_best: float
+    """By how much the mean must be above the best baseline's."""
+
+
+FAMILIES = {
+    "trip at 8k": Family(["trip-90"], 8000, (0.70, 0.70, 0.75), 0.20),
+    "tau at 8k": Family(TAU, 8000, (0.95, 0.65, 0.95), 0.0),
+    "memorybank at 8k": Family(MEMORY, 8000, (0, 0.35, 0), 0.05),
+    "beam at 8k": Family(["beam-100k-1"], 8000, (0.60, 0.25, 0), 0.15),
+    "beam at 32k": Family(["beam-100k-1"], 32_000, (0.88, 0.65, 0), 0.20),
+    "code at 8k": Family(CODE, 8000, (0.95, 0.65, 0.95), 0.0),
+    "locomo at 8k": Family(["locomo-0-conv-26"], 8000, (0.50, 0.20, 0.30), 0.05),
+    "locomo at 32k": Family(["locomo-0-conv-26"], 32_000, (0.85, 0.68, 0.60), 0.10),
+}
+HELD_OUT = {
+    "beam at 8k": Family(["beam-100k-11", "beam-100k-13", "beam-100k-16"], 8000, (0.50, 0.20, 0), 0.10),
+    "beam at 32k": Family(["beam-100k-11", "beam-100k-13", "beam-100k-16"], 32_000, (0.80, 0.55, 0), 0.15),
+    "locomo at 8k": Family(["locomo-3-conv-42", "locomo-4-conv-43", "locomo-5-conv-44"], 8000, (0.35, 0.10, 0.15), 0.03),
+    "locomo at 32k": Family(["locomo-3-conv-42", "locomo-4-conv-43", "locomo-5-conv-44"], 32_000, (0.70, 0.50, 0.40), 0.08),
+}  # fmt: skip
+
+
+def test_the_trips_constraints_are_in_the_head_at_every_limit() -> None:
+    turns, _ = data_talk("trip-90")
+    for limit in (1000, 2000, 8000, 32_000):
+        text = head_text("trip-90", limit)
+        assert "my budget is $3000 for 10 days" in text
+        assert "I can only travel during the last two weeks of October because of work" in text
+        if limit > 1000:
+            assert "I am allergic to shellfish" in text
+    assert len(turns) == 90
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_more_is_left_than_by_cheap_summaries(name: str) -> None:
+    check(FAMILIES[name])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", HELD_OUT)
+def test_more_is_left_of_conversations_that_played_no_part_in_the_tuning(name: str) -> None:
+    check(HELD_OUT[name])
+
+
+@pytest.mark.long
+def test_a_refresh_pays_for_new_turns_and_memory_is_bounded() -> None:
+    turns, _ = data_talk("beam-500k-1")
+    tracemalloc.start()
+    cache = TurnCache(COUNTER)
+    first = seconds_of(cache, turns[:-8])
+    held, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    refresh = seconds_of(cache, turns)
+    print(
+        f"500k tokens: first {first:.2f} s, refresh {refresh:.2f} s, {held / 1e6:.0f} MB held, {cache.bytes / 1e6:.0f} MB counted"
+    )
+    assert refresh < first / 4
+    assert held < 2.5 * cache.bytes
+    assert cache.bytes < 64e6
+    small = TurnCache(COUNTER, most_bytes=2_000_000)
+    small.read("life1", turns)
+    assert small.bytes <= 2_000_000
+
+
+def seconds_of(cache: TurnCache, turns: Iterable[object]) -> float:
+    began = time.process_time()
+    ExtractiveSummarizer(cache, COUNTER).summarize_now(wanted_of(list(turns), 4000, cache=cache))  # type: ignore[arg-type]
+    return time.process_time() - began
+
+
+def head_text(name: str, limit: int) -> str:
+    """Ledger, summary and first message of the whole conversation, as the model reads them."""
+    turns, _ = data_talk(name)
+    cache = new_cache()
+    readings = cache.read("life1", turns)
+    leave = ticket(
+        len(turns), limit, first_user_seq=next(turn.seq for turn in turns if turn.kind == "p" and turn.role == "user")
+    )
+    begun = open_head(leave, turns, collect_ledger(readings), language_of(readings), COUNTER)
+    summary = ExtractiveSummarizer(cache, COUNTER).summarize_now(
+        wanted_of(turns, begun.summary_cap, carried=begun.carried, cache=cache)
+    )
+    return "\n".join(fragment.content.decode() for fragment in close_head(leave, begun, summary.text, COUNTER))
+
+
+def check(family: Family) -> None:
+    ours, baselines = zip(*(measured(name, family.limit) for name in family.names), strict=True)
+    for share, floor in zip(means(ours), family.floor, strict=True):
+        assert share is None or share >= floor, (means(ours), family.floor)
+    best = max(mean(means([one[index] for one in baselines])) for index in range(len(BASELINES)))
+    assert mean(means(ours)) >= best + family.lead_over_best, (means(ours), best)
+
+
+def measured(name: str, limit: int) -> tuple[Survival, list[Survival]]:
+    """What the head (without its first message) leaves, and what each baseline does with as many tokens."""
+    turns, seqs = data_talk(name)
+    cache = new_cache()
+    readings = cache.read("life1", turns)
+    quiz = Quiz(readings, seqs, data_questions(name))
+    source = sum(turn.tokens for turn in turns if turn.kind != "y")
+    limit = limit if source > limit else int(source * 0.8)
+    leave = ticket(len(turns), limit, first_user_seq=0)
+    begun = open_head(leave, turns, collect_ledger(readings), language_of(readings), COUNTER)
+    summary = ExtractiveSummarizer(cache, COUNTER).summarize_now(
+        wanted_of(turns, begun.summary_cap, carried=begun.carried, cache=cache)
+    )
+    budget = begun.ledger_text.tokens + begun.summary_cap
+    cheap = [quiz.survival(sentences_in_order(readings, budget, order)) for order in BASELINES]
+    return quiz.survival(f"{begun.ledger_text.text}\n{summary.text}"), cheap
+
+
+def means(survivals: Iterable[Survival]) -> list[float | None]:
+    rows = list(survivals)
+    columns = [[getattr(row, field.name) for row in rows] for field in fields(Survival)]
+    return [mean(known) if (known := [value for value in one if value is not None]) else None for one in columns]
+
+
+def mean(values: Iterable[float | None]) -> float:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known)

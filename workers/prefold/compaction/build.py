@@ -1,0 +1,220 @@
+"""One build, from the ticket to the commit.
+
+Nothing here decides whether a summary is needed or still fits: ``begin_build`` and ``commit_build`` do, in one
+script each. A build that fails gives its ticket back with the reason and a pause that grows from failure to
+failure.
+"""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, Protocol
+
+import orjson
+import structlog
+
+from prefold.compaction.engine import Summarizer, Summary, SummaryInput
+from prefold.compaction.gate import NoGainError, check_gain, check_summary
+from prefold.compaction.head import Opening, close_head, open_head
+from prefold.compaction.lease import LeaseLostError, under_lease
+from prefold.compaction.ledger import Ledger, collect_ledger
+from prefold.compaction.pauses import NO_GAIN, PERMANENT, TRANSIENT, Pauses, failures_with, kept_reason
+from prefold.compaction.reading import TurnCache, language_of
+from prefold.errors import PrefoldError, TransientError
+from prefold.storage.types import (
+    BuildTicket,
+    BuiltSummary,
+    CommitResult,
+    HeadFragment,
+    SessionRef,
+    SessionView,
+    StoredTurn,
+)
+from prefold.tokens import TokenCounter
+
+log = structlog.get_logger(__name__)
+
+PAGE_TURNS = 500
+LEASE = timedelta(seconds=30)
+_AT_ONCE_MS = 100
+_GIVE_BACK_SECONDS = 1.5
+
+
+class BuildStorage(Protocol):
+    """What a build needs of ``prefold.storage.Sessions``; see there."""
+
+    async def view(self, tenant: str, session: str) -> SessionView: ...
+    async def read_turns(self, tenant: str, session: str, after_seq: int, limit: int) -> list[StoredTurn]: ...
+    async def begin_build(self, tenant: str, session: str, incarnation: str, lease_ms: int) -> BuildTicket | str: ...
+    async def renew_build(self, ticket: BuildTicket) -> bool: ...
+    async def commit_build(self, ticket: BuildTicket, summary: BuiltSummary) -> CommitResult: ...
+    async def abandon_build(self, ticket: BuildTicket, reason: str, retry_after_ms: int) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """What is known before the engine is asked."""
+
+    ledger: Ledger
+    language: str
+    opening: Opening
+
+
+class SessionBuilder:
+    """Builds summaries with one engine, for any number of sessions at once."""
+
+    def __init__(
+        self,
+        storage: BuildStorage,
+        summarizer: Summarizer,
+        cache: TurnCache,
+        counter: TokenCounter,
+        lease: timedelta = LEASE,
+    ) -> None:
+        self._storage = storage
+        self._summarizer = summarizer
+        self._cache = cache
+        self._counter = counter
+        self._lease_ms = int(lease.total_seconds() * 1000)
+
+    async def build(self, ref: SessionRef) -> str:
+        """What became of it: ``standby``, ``swapped``, ``stale``, ``lost``, a failure's code, or why none began.
+
+        Never raises but on cancellation, and when the storage does not answer (``TransientError``): then nothing
+        is lost, for the lease runs out and the session is due again.
+        """
+        ticket = await self._storage.begin_build(ref.tenant, ref.session, ref.incarnation, self._lease_ms)
+        if isinstance(ticket, str):
+            log.debug("build_not_begun", tenant=ref.tenant, session=ref.session, reason=ticket)
+            return ticket
+        with structlog.contextvars.bound_contextvars(
+            tenant=ref.tenant, session=ref.session, covers_to=ticket.covers_to, epoch=ticket.epoch
+        ):
+            return await self._build_with(ticket)
+
+    async def _build_with(self, ticket: BuildTicket) -> str:
+        try:
+            summary = await under_lease(self._storage, ticket, self._make(ticket))
+            return await self._commit(ticket, summary)
+        except LeaseLostError:
+            log.info("build_lost")
+            return "lost"
+        except asyncio.CancelledError:
+            await self._give_back(ticket)
+            raise
+        except NoGainError as error:
+            return await self._fail(ticket, error.code, error.detail, NO_GAIN)
+        except TransientError as error:
+            return await self._fail(ticket, error.code, error.detail, TRANSIENT, error.retry_after)
+        except PrefoldError as error:
+            return await self._fail(ticket, error.code, error.detail, PERMANENT)
+        except Exception as error:  # noqa: BLE001 (a fault of an engine must not end the other builds of the job)
+            # Its message may quote the conversation: the type and the place say enough.
+            return await self._fail(ticket, "engine_fault", _place_of(error), PERMANENT)
+
+    async def _make(self, ticket: BuildTicket) -> BuiltSummary:
+        started = time.monotonic()
+        turns = await self._read(ticket)
+        prepared = await asyncio.to_thread(self._prepare, ticket, turns)
+        wanted = SummaryInput(
+            ref=ticket.ref,
+            turns=turns,
+            cap_tokens=prepared.opening.summary_cap,
+            language=prepared.language,
+            ledger=prepared.ledger,
+            carried=prepared.opening.carried,
+        )
+        summary = await self._summarizer.summarize(wanted)
+        check_summary(summary, wanted)
+        head = await asyncio.to_thread(close_head, ticket, prepared.opening, summary.text, self._counter)
+        check_gain(ticket, turns, head)
+        record = await asyncio.to_thread(self._record, ticket, turns, prepared, summary, head)
+        record["seconds"] = round(time.monotonic() - started, 3)
+        log.info("build_made", **record)
+        return BuiltSummary(head, orjson.dumps(record).decode(), record["coverage"])
+
+    async def _read(self, ticket: BuildTicket) -> tuple[StoredTurn, ...]:
+        """Turns 1 to covers_to, all that there are: a rewind leaves seqs without a turn."""
+        turns: list[StoredTurn] = []
+        after = 0
+        while after < ticket.covers_to:
+            most = min(PAGE_TURNS, ticket.covers_to - after)
+            page = await self._storage.read_turns(ticket.ref.tenant, ticket.ref.session, after, most)
+            turns += [turn for turn in page if turn.seq <= ticket.covers_to]
+            if len(page) < most or page[-1].seq >= ticket.covers_to:
+                break
+            after = page[-1].seq
+        return tuple(turns)
+
+    def _prepare(self, ticket: BuildTicket, turns: Sequence[StoredTurn]) -> _Prepared:
+        readings = self._cache.read(ticket.ref.incarnation, turns)
+        ledger = collect_ledger(readings)
+        language = language_of(readings)
+        return _Prepared(ledger, language, open_head(ticket, turns, ledger, language, self._counter))
+
+    def _record(
+        self,
+        ticket: BuildTicket,
+        turns: Sequence[StoredTurn],
+        prepared: _Prepared,
+        summary: Summary,
+        head: Sequence[HeadFragment],
+    ) -> dict[str, Any]:
+        """What is kept with the summary; no text of the conversation."""
+        said = "\n".join((*prepared.opening.carried, summary.text))
+        return {
+            "engine": self._summarizer.name,
+            "prompt_version": self._summarizer.prompt_version,
+            "covers_to": ticket.covers_to,
+            "language": prepared.language,
+            "turns": len(turns),
+            "source_tokens": sum(turn.tokens for turn in turns),
+            "head_tokens": {fragment.part: fragment.tokens for fragment in head},
+            "coverage_before": round(prepared.ledger.coverage(summary.text), 4),
+            "coverage": round(prepared.ledger.coverage(said), 4),
+            "ledger_entries": len(prepared.opening.ledger_text.entries),
+            "ledger_left_out": prepared.opening.ledger_text.left_out,
+        }
+
+    async def _commit(self, ticket: BuildTicket, summary: BuiltSummary) -> str:
+        result = await self._storage.commit_build(ticket, summary)
+        if result.outcome == "no_gain":
+            return await self._fail(ticket, "no_gain", "the context would not become smaller", NO_GAIN)
+        if result.outcome == "stale":
+            await self._storage.abandon_build(ticket, "stale", _AT_ONCE_MS)
+            log.info("build_stale")
+        else:
+            log.info("build_committed", outcome=result.outcome, version=result.version, tokens=result.tokens)
+        return result.outcome
+
+    async def _fail(
+        self, ticket: BuildTicket, reason: str, detail: str, pauses: Pauses, retry_after: timedelta | None = None
+    ) -> str:
+        """Gives the ticket back with a pause; warns at the first failure in a row, later ones are expected."""
+        view = await self._storage.view(ticket.ref.tenant, ticket.ref.session)
+        failures = failures_with(reason, view.last_build_error)
+        pause_ms = pauses.after_ms(failures)
+        if retry_after is not None:
+            pause_ms = max(pause_ms, int(retry_after.total_seconds() * 1000))
+        await self._storage.abandon_build(ticket, kept_reason(reason, failures), pause_ms)
+        level = log.warning if failures == 1 else log.info
+        level("build_failed", reason=reason, detail=detail, failures=failures, pause_ms=pause_ms)
+        return reason
+
+    async def _give_back(self, ticket: BuildTicket) -> None:
+        """On the way out: another worker may begin at once. Not for long, and not at all costs."""
+        with suppress(TransientError, TimeoutError):
+            async with asyncio.timeout(_GIVE_BACK_SECONDS):
+                await self._storage.abandon_build(ticket, "interrupted", _AT_ONCE_MS)
+
+
+def _place_of(error: Exception) -> str:
+    """Type of an error and the function that raised it, without its message."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" in {trace.tb_frame.f_code.co_qualname}, line {trace.tb_lineno}" if trace is not None else ""
+    return f"{type(error).__qualname__}{place}"

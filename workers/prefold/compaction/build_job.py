@@ -1,0 +1,72 @@
+"""The job of the compact queue: builds the summaries of many sessions in one event loop."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Sequence
+from functools import lru_cache
+from typing import Any
+
+import structlog
+
+from prefold.compaction.build import SessionBuilder
+from prefold.compaction.engine import Summarizer
+from prefold.compaction.extractive import ExtractiveSummarizer
+from prefold.compaction.reading import TurnCache
+from prefold.errors import ConfigurationError, TransientError
+from prefold.jobs import decode_sessions
+from prefold.storage.types import SessionRef
+from prefold.tokens import TokenCounter
+from prefold.worker.runtime import Runtime, runtime
+
+log = structlog.get_logger(__name__)
+
+BUILDS_AT_ONCE = 64
+"""Builds of one process that are under way at the same time."""
+
+
+def build_summaries(sessions: list[list[Any]]) -> None:
+    """RQ entry. ``sessions`` as ``encode_sessions`` made it; a session that needs no summary costs one script.
+
+    Raises ``InvalidInputError`` (permanent) on a payload that is none, ``TransientError`` when the storage did
+    not answer for any of the sessions: the others are built all the same.
+    """
+    refs = list(dict.fromkeys(decode_sessions(sessions)))
+    shared = runtime()
+    builder = _builder(shared)
+    shared.run(build_all(builder.build, refs, shared.stop))
+
+
+async def build_all(
+    build: Callable[[SessionRef], Coroutine[Any, Any, str]], refs: Sequence[SessionRef], stop: threading.Event
+) -> None:
+    """Builds ``refs`` side by side. After ``stop`` no further one begins: what is due stays due."""
+    slots = asyncio.Semaphore(BUILDS_AT_ONCE)
+
+    async def one(ref: SessionRef) -> None:
+        async with slots:
+            if not stop.is_set():
+                await build(ref)
+
+    ended = await asyncio.gather(*map(one, refs), return_exceptions=True)
+    failed = [error for error in ended if isinstance(error, BaseException)]
+    for error in failed:
+        if not isinstance(error, TransientError):
+            raise error
+    if failed:
+        log.warning("builds_unavailable", sessions=len(failed), error=str(failed[0]))
+        raise failed[0]
+
+
+def create_summarizer(name: str, cache: TurnCache, counter: TokenCounter) -> Summarizer:
+    """The engine of a setting. ``ConfigurationError``: this version has none of that name."""
+    if name == "extractive":
+        return ExtractiveSummarizer(cache, counter)
+    raise ConfigurationError(f"this version has no summarizer {name!r}; set PREFOLD_SUMMARIZER=extractive")
+
+
+@lru_cache(maxsize=1)
+def _builder(shared: Runtime) -> SessionBuilder:
+    """One for a process: its cache of read turns is what makes a refresh cheap."""
+    cache = TurnCache(shared.counter)
+    engine = create_summarizer(shared.settings.summarizer, cache, shared.counter)
+    return SessionBuilder(shared.sessions, engine, cache, shared.counter)

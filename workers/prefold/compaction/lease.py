@@ -1,0 +1,58 @@
+"""Work under a lease: the lease is renewed while the work goes on, and the work ends when the lease does."""
+
+import asyncio
+import time
+from collections.abc import Coroutine
+from typing import Any, Protocol, TypeVar
+
+from prefold.errors import TransientError
+from prefold.storage.types import BuildTicket
+
+T = TypeVar("T")
+
+_RENEWALS = 3
+"""Within the length of a lease."""
+
+
+class LeaseLostError(Exception):
+    """Another build, an erasure or a change of the covered turns made the ticket void."""
+
+
+class RenewsLeases(Protocol):
+    """Part of ``prefold.storage.Sessions``."""
+
+    async def renew_build(self, ticket: BuildTicket) -> bool: ...
+
+
+async def under_lease(storage: RenewsLeases, ticket: BuildTicket, work: Coroutine[Any, Any, T]) -> T:
+    """What ``work`` returns or raises. ``LeaseLostError``, with ``work`` cancelled, once the ticket is void.
+
+    A renewal that Redis does not take is tried again until the lease must have run out.
+    """
+    working = asyncio.ensure_future(work)
+    keeping = asyncio.ensure_future(_keep(storage, ticket))
+    try:
+        await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
+        if not working.done():
+            keeping.result()
+        return working.result()
+    finally:
+        for one in (working, keeping):
+            one.cancel()
+        await asyncio.gather(working, keeping, return_exceptions=True)
+
+
+async def _keep(storage: RenewsLeases, ticket: BuildTicket) -> None:
+    """Renews until the ticket is void; then raises."""
+    lease_seconds = ticket.lease_ms / 1000
+    good_until = time.monotonic() + lease_seconds
+    while time.monotonic() < good_until:
+        await asyncio.sleep(lease_seconds / _RENEWALS)
+        asked_at = time.monotonic()
+        try:
+            if not await storage.renew_build(ticket):
+                break
+            good_until = asked_at + lease_seconds
+        except TransientError:
+            continue
+    raise LeaseLostError
