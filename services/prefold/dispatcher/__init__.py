@@ -1,0 +1,1 @@
+"""Turns what the sessions' event streams and ``due`` sets say into jobs for the workers."""

@@ -1,0 +1,173 @@
+"""Reads turn events and asks for what they call for."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+from redis.exceptions import RedisError
+
+from prefold.dispatcher.attempts import Attempts
+from prefold.dispatcher.batching import BuildWishes, EmbedBatch
+from prefold.dispatcher.outage import Outage, stopped_within
+from prefold.dispatcher.ports import Jobs, TurnEvents
+from prefold.errors import TransientError
+from prefold.jobs import EMBED_QUEUE
+from prefold.storage.types import EmbedSpan, SessionRef, TurnEvent
+
+log = structlog.get_logger(__name__)
+
+SESSIONS_PER_JOB = 8
+"""A compaction job works on its sessions side by side; more than that keeps other workers idle."""
+
+
+@dataclass(frozen=True, slots=True)
+class IntakeOptions:
+    """How events are read and collected."""
+
+    consumer: str
+    batch_turns: int = 64
+    batch_wait_ms: int = 100
+    build_window_ms: int = 250
+    max_build_window_ms: int = 1_000
+    read_count: int = 64
+    """Events of each partition in one read."""
+    read_pause_ms: int = 20
+    """Least time between two reads."""
+    block_ms: int = 500
+    claim_idle_ms: int = 15_000
+    max_queue_depth: int = 2_000
+
+
+class Intake:
+    """One consumer of the event streams: collects, enqueues, then acknowledges.
+
+    An event is acknowledged once its work is on the queue, so a crash repeats work and loses none. While the
+    queue is full, embedding is left to the reconciler and the events are acknowledged all the same.
+    """
+
+    def __init__(
+        self, events: TurnEvents, jobs: Jobs, attempts: Attempts, options: IntakeOptions, now_ms: Callable[[], int]
+    ) -> None:
+        self._events = events
+        self._jobs = jobs
+        self._attempts = attempts
+        self._options = options
+        self._now_ms = now_ms
+        self._batch = EmbedBatch(options.batch_turns, options.batch_wait_ms)
+        self._wishes = BuildWishes(options.build_window_ms, options.max_build_window_ms)
+        self._unacked: list[TurnEvent] = []
+        self._outage = Outage("intake")
+        self.events_seen = 0
+        self.jobs_enqueued = 0
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Works until ``stop`` is set, then enqueues what is collected and returns. Never raises."""
+        while not stop.is_set():
+            try:
+                await self._events.ensure_groups()
+                await self._own_pending(stop)
+                await self._follow(stop)
+            except (TransientError, RedisError, OSError) as error:
+                self._start_over()
+                await self._outage.wait(error, stop)
+            except Exception as error:  # noqa: BLE001 (the loop must outlive a bug: the reconciler depends on it)
+                self._start_over()
+                await self._outage.wait(error, stop, is_bug=True)
+
+    async def _own_pending(self, stop: asyncio.Event) -> None:
+        """Takes what was ours before a crash or an error: nobody else gets it soon."""
+        seen: set[tuple[int, str]] = set()
+        while not stop.is_set():
+            events = await self._events.pending(self._options.consumer)
+            if {(event.partition, event.entry_id) for event in events} <= seen:
+                return
+            seen.update((event.partition, event.entry_id) for event in events)
+            self._collect(events)
+            await self._flush()
+
+    async def _follow(self, stop: asyncio.Event) -> None:
+        claimed_ms = self._now_ms()
+        while not stop.is_set():
+            events = await self._events.read(self._options.consumer, self._options.read_count, self._block_ms())
+            self._outage.over()
+            self._collect(events)
+            await self._enqueue_builds()
+            if self._batch_is_due():
+                await self._flush()
+            if self._now_ms() - claimed_ms >= self._options.claim_idle_ms // 3:
+                claimed_ms = self._now_ms()
+                self._collect(await self._events.claim(self._options.consumer, self._options.claim_idle_ms))
+            if len(events) < self._options.batch_turns:
+                await stopped_within(stop, self._pause())
+        await self._flush()
+
+    def _collect(self, events: list[TurnEvent]) -> None:
+        now_ms = self._now_ms()
+        for event in events:
+            self._batch.add(event, now_ms)
+            if event.build_due:
+                self._wishes.add(event, now_ms)
+        self._unacked.extend(events)
+        self.events_seen += len(events)
+
+    def _block_ms(self) -> int:
+        """0 while a batch fills: Redis ends a wait up to 100 ms late, so we come back by ourselves."""
+        now_ms = self._now_ms()
+        if self._batch.wait_ms(now_ms) is not None:
+            return 0
+        wish_ms = self._wishes.wait_ms(now_ms)
+        return self._options.block_ms if wish_ms is None else min(self._options.block_ms, wish_ms)
+
+    def _pause(self) -> timedelta:
+        """Until the next read: one read names all partitions and costs as much as many events."""
+        wait_ms = self._batch.wait_ms(self._now_ms())
+        most = self._options.read_pause_ms
+        return timedelta(milliseconds=most if wait_ms is None else min(most, wait_ms))
+
+    def _batch_is_due(self) -> bool:
+        if self._batch.wait_ms(self._now_ms()) is None:
+            return bool(self._unacked)  # events without turns
+        return self._batch.wait_ms(self._now_ms()) == 0
+
+    async def _enqueue_builds(self) -> None:
+        ready = self._wishes.take(self._now_ms())
+        refs = list(ready)
+        try:
+            for start in range(0, len(refs), SESSIONS_PER_JOB):
+                part = refs[start : start + SESSIONS_PER_JOB]
+                await self._put_builds({ref: ready[ref] for ref in part})
+        except Exception:
+            self._wishes.restore(ready)
+            raise
+
+    async def _put_builds(self, ready: dict[SessionRef, int]) -> None:
+        occasion = ",".join(map(str, ready.values()))
+        self.jobs_enqueued += await asyncio.to_thread(self._jobs.compact, list(ready), occasion=occasion)
+
+    async def _flush(self) -> None:
+        """Enqueues the batch and the builds that are ready, then acknowledges everything read so far."""
+        await self._enqueue_builds()
+        jobs = self._batch.jobs()
+        if jobs and await asyncio.to_thread(self._jobs.depth, EMBED_QUEUE) < self._options.max_queue_depth:
+            self.jobs_enqueued += await asyncio.to_thread(self._put_embeds, jobs)
+        unacked, self._unacked = self._unacked, []
+        self._note(unacked)
+        self._batch.clear()
+        await self._events.ack(unacked)
+
+    def _put_embeds(self, jobs: list[list[EmbedSpan]]) -> int:
+        return sum(self._jobs.embed(spans, occasion="events") for spans in jobs)
+
+    def _note(self, events: list[TurnEvent]) -> None:
+        now_ms = self._now_ms()
+        for event in events:
+            self._attempts.asked("embed", event, now_ms)
+            if event.build_due:
+                self._attempts.asked("compact", event, now_ms)
+
+    def _start_over(self) -> None:
+        """Forgets what is collected: it is still assigned to us, and ``pending`` gives it again."""
+        self._batch.clear()
+        self._unacked.clear()

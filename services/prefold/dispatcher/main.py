@@ -1,0 +1,104 @@
+"""``prefold dispatcher``: the process."""
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import timedelta
+from functools import partial
+
+import structlog
+from redis.asyncio import Redis
+
+from prefold.config.flags import load_settings
+from prefold.config.lifecycle import run_async
+from prefold.config.logs import configure_logging
+from prefold.dispatcher.attempts import Attempts
+from prefold.dispatcher.intake import Intake, IntakeOptions
+from prefold.dispatcher.outage import stopped_within
+from prefold.dispatcher.reconciler import Reconciler, ReconcilerOptions
+from prefold.dispatcher.settings import DispatcherSettings
+from prefold.jobs import JobQueue, queue_connection
+from prefold.storage.client import connect
+from prefold.storage.due import DueSets
+from prefold.storage.events import TurnEvents
+
+log = structlog.get_logger(__name__)
+
+REPORT_EVERY = timedelta(minutes=1)
+REPLY_TIMEOUT = timedelta(seconds=1.5)
+"""The loops try again by themselves, and a stop must not wait for a server that hangs."""
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs until SIGTERM or SIGINT; 0 when it stopped in order."""
+    settings = load_settings(
+        DispatcherSettings, argv, prog="prefold dispatcher", description="Turns events into jobs for the workers."
+    )
+    configure_logging("dispatcher", settings)
+    return run_async(lambda stop: serve(settings, stop))
+
+
+async def serve(settings: DispatcherSettings, stop: asyncio.Event) -> None:
+    """Builds the dispatcher and runs it until ``stop`` is set."""
+    queue = queue_connection(settings.queue_url, reply_timeout=REPLY_TIMEOUT)
+    async with connect(
+        settings.redis_url, max_connections=settings.redis_max_connections, timeout=REPLY_TIMEOUT, retries=0
+    ) as client:
+        with closing(JobQueue(queue)) as jobs:
+            attempts = Attempts(round(settings.retry_seconds * 1000), round(settings.max_retry_seconds * 1000))
+            intake = Intake(TurnEvents(client), jobs, attempts, _intake_options(settings), _monotonic_ms)
+            reconciler = Reconciler(
+                DueSets(client),
+                jobs,
+                attempts,
+                _reconciler_options(settings),
+                now_ms=_monotonic_ms,
+                wall_ms=partial(_redis_ms, client),
+            )
+            log.info("dispatcher_started", consumer=settings.dispatcher_name)
+            async with asyncio.TaskGroup() as tasks:
+                tasks.create_task(intake.run(stop))
+                tasks.create_task(reconciler.run(stop))
+                tasks.create_task(_report(intake, reconciler, stop))
+    log.info("dispatcher_stopped")
+
+
+async def _report(intake: Intake, reconciler: Reconciler, stop: asyncio.Event) -> None:
+    stopping = False
+    while not stopping:
+        stopping = await stopped_within(stop, REPORT_EVERY)
+        log.info(
+            "dispatcher_totals",
+            events=intake.events_seen,
+            jobs_from_events=intake.jobs_enqueued,
+            jobs_from_due=reconciler.jobs_enqueued,
+        )
+
+
+def _intake_options(settings: DispatcherSettings) -> IntakeOptions:
+    return IntakeOptions(
+        consumer=settings.dispatcher_name,
+        batch_turns=settings.embed_batch_turns,
+        batch_wait_ms=settings.embed_batch_wait_ms,
+        build_window_ms=settings.build_window_ms,
+        max_build_window_ms=4 * settings.build_window_ms,
+        claim_idle_ms=settings.claim_idle_ms,
+        max_queue_depth=settings.max_queue_depth,
+    )
+
+
+def _reconciler_options(settings: DispatcherSettings) -> ReconcilerOptions:
+    return ReconcilerOptions(
+        every=timedelta(seconds=settings.reconcile_seconds), max_queue_depth=settings.max_queue_depth
+    )
+
+
+def _monotonic_ms() -> int:
+    return time.monotonic_ns() // 1_000_000
+
+
+async def _redis_ms(client: Redis) -> int:
+    """The clock that wrote the due entries."""
+    seconds, micros = await client.time()
+    return int(seconds) * 1000 + int(micros) // 1000

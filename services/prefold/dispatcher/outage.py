@@ -1,0 +1,49 @@
+"""Waiting while a part that we need is away, without filling the log."""
+
+import asyncio
+import random
+import time
+from datetime import timedelta
+
+import structlog
+
+_FIRST_WAIT_SECONDS = 0.1
+_LONGEST_WAIT_SECONDS = 3.0
+
+log = structlog.get_logger(__name__)
+
+
+async def stopped_within(stop: asyncio.Event, wait: timedelta) -> bool:
+    """Returns True as soon as ``stop`` is set, False after ``wait``."""
+    try:
+        async with asyncio.timeout(wait.total_seconds()):
+            await stop.wait()
+    except TimeoutError:
+        return False
+    return True
+
+
+class Outage:
+    """One loop's trouble: said once when it begins and once when it is over, with growing waits in between."""
+
+    def __init__(self, loop: str) -> None:
+        self._loop = loop
+        self._since: float | None = None
+        self._failures = 0
+
+    async def wait(self, error: Exception, stop: asyncio.Event, *, is_bug: bool = False) -> None:
+        """Logs the first failure, then waits: 0.1 s doubling up to 3 s, jittered; less when ``stop`` is set."""
+        if self._since is None:
+            self._since = time.monotonic()
+            log.warning("dispatcher_unavailable", loop=self._loop, error=str(error), exc_info=error if is_bug else None)
+        longest = min(_FIRST_WAIT_SECONDS * 2 ** min(self._failures, 10), _LONGEST_WAIT_SECONDS)
+        self._failures += 1
+        await stopped_within(stop, timedelta(seconds=longest * random.uniform(0.5, 1)))  # noqa: S311 (jitter)
+
+    def over(self) -> None:
+        """The loop's work succeeds (again)."""
+        if self._since is None:
+            return
+        log.info("dispatcher_available", loop=self._loop, outage_seconds=round(time.monotonic() - self._since, 3))
+        self._since = None
+        self._failures = 0

@@ -1,0 +1,14 @@
+"""Names that the dispatcher writes and the workers resolve. A worker process serves exactly one queue."""
+
+from typing import Final, Literal
+
+QueueName = Literal["embed", "compact"]
+
+EMBED_QUEUE: Final = "embed"
+COMPACT_QUEUE: Final = "compact"
+QUEUES: Final[tuple[QueueName, ...]] = (EMBED_QUEUE, COMPACT_QUEUE)
+
+EMBED_JOB: Final = "prefold.worker.embed_job.embed_turns"
+"""``(spans: list[list])``, see ``encode_spans``."""
+COMPACT_JOB: Final = "prefold.compaction.build_job.build_summaries"
+"""``(sessions: list[list])``, see ``encode_sessions``."""

@@ -1,0 +1,1 @@
+"""The RQ worker process, what its jobs share, and the embed job."""

@@ -1,0 +1,36 @@
+"""The job that embeds turns. RQ finds it by ``prefold.jobs.EMBED_JOB``."""
+
+import structlog
+
+from prefold.jobs import decode_spans
+from prefold.worker.embed_pass import EmbedOptions, EmbedPass, EmbedReport
+from prefold.worker.runtime import Runtime, runtime
+
+log = structlog.get_logger(__name__)
+
+
+def embed_turns(spans: list[list[str | int]]) -> None:
+    """Embeds the turns that ``spans`` name, as far as that is not done yet.
+
+    Raises ``TransientError`` when a part is away; the turns stay due. ``InvalidInputError`` for a payload that
+    cannot be read. Running it twice changes nothing.
+    """
+    wanted = decode_spans(spans)
+    shared = runtime()
+    _log(shared.run(_pass(shared).run(wanted)))
+
+
+def _pass(shared: Runtime) -> EmbedPass:
+    options = EmbedOptions(shared.settings.embed_call_turns, shared.settings.embed_job_turns)
+    return EmbedPass(shared.sessions, shared.turn_store, shared.embedder, shared.stop.is_set, options)
+
+
+def _log(report: EmbedReport) -> None:
+    log.info(
+        "turns_embedded",
+        turns=report.embedded,
+        without_text=report.without_text,
+        refused=report.refused,
+        sessions_gone=report.sessions_gone,
+        sessions_left=report.left,
+    )

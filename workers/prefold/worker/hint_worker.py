@@ -1,0 +1,197 @@
+"""An RQ worker in one process that recovers in seconds and stops by an event.
+
+What differs from RQ's SimpleWorker, and why:
+
+- A job's execution lives 6 s and is extended by a thread. RQ extends it only in its forking worker, so a job of a
+  killed SimpleWorker would come back after its whole timeout.
+- Maintenance runs every second, not every ten minutes: it is what brings a killed worker's job back.
+- Waiting for a job lasts at most a second, so that a stop is seen without an exception in the middle of a read,
+  which could lose the job that the read was about to give.
+- No pub/sub thread and no signal handlers: the process stops by its own event, and a job cannot be killed alone.
+"""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import Any
+
+import structlog
+from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import RedisError
+from redis.exceptions import TimeoutError as RedisTimeoutError
+from rq import Queue, SimpleWorker
+from rq.exceptions import DequeueTimeout, StopRequested
+from rq.executions import Execution
+from rq.job import Job
+from rq.serializers import JSONSerializer
+from rq.suspension import is_suspended
+from rq.worker import WorkerStatus
+
+from prefold.errors import RefusedError, TransientError
+from prefold.jobs import HintQueue
+
+log = structlog.get_logger(__name__)
+
+WAIT_FOR_JOB_SECONDS = 1
+EXECUTION_SECONDS = 6
+"""A job whose worker has been silent this long is given to another."""
+HEARTBEAT_SECONDS = 1.5
+WORKER_SECONDS = 17
+"""How long (and a minute more) RQ lists a worker that says nothing."""
+REPLY_SECONDS = 4
+"""Longest wait for a reply of Redis; above ``WAIT_FOR_JOB_SECONDS``."""
+LONGEST_PAUSE = timedelta(seconds=5)
+"""Between two jobs while what they need is away."""
+
+
+class HintWorker(SimpleWorker):
+    """Serves exactly one queue: with more, RQ pops by BLPOP, and a job popped by a dying worker is lost."""
+
+    queue_class = HintQueue
+    log_result_lifespan = False
+
+    def __init__(self, queue: HintQueue, stop: threading.Event) -> None:
+        super().__init__(
+            [queue],
+            connection=queue.connection,
+            serializer=JSONSerializer,
+            worker_ttl=WORKER_SECONDS,
+            maintenance_interval=1,
+            default_result_ttl=0,
+            log_job_description=False,
+        )
+        self._stop = stop
+        self._failures_in_a_row = 0
+
+    @property
+    def dequeue_timeout(self) -> int:
+        """Seconds that one blocking read waits for a job."""
+        return WAIT_FOR_JOB_SECONDS
+
+    @property
+    def connection_timeout(self) -> int:
+        """RQ raises the client's read timeout to this."""
+        return REPLY_SECONDS
+
+    def get_heartbeat_ttl(self, job: Job, working_time: float = 0.0) -> int:  # noqa: ARG002 (RQ's signature)
+        """Seconds until a silent execution counts as abandoned."""
+        return EXECUTION_SECONDS
+
+    def check_for_suspension(self, burst: bool) -> None:
+        """Done before each wait for a job, where an outage is outlived."""
+
+    def run_maintenance_tasks(self) -> None:
+        """Done before each wait for a job, where an outage is outlived."""
+
+    def dequeue_job_and_maintain_ttl(
+        self,
+        timeout: int | None,
+        max_idle_time: int | None = None,  # noqa: ARG002 (RQ's signature)
+    ) -> tuple[Job, Queue] | None:
+        """The next job; None in burst mode when there is none. StopRequested once the stop event is set."""
+        failures = 0
+        while not self._stop.is_set():
+            try:
+                if failures:
+                    self._register_again()
+                    failures = 0
+                return self._next_job(timeout)
+            except DequeueTimeout:
+                continue
+            except (RedisConnectionError, RedisTimeoutError) as error:
+                if not failures:
+                    log.warning("queue_unavailable", error=str(error))
+                failures += 1
+                self._stop.wait(min(0.1 * 2**failures, LONGEST_PAUSE.total_seconds()))
+        raise StopRequested
+
+    def _next_job(self, timeout: int | None) -> tuple[Job, Queue] | None:
+        self.set_state(WorkerStatus.IDLE)
+        self.heartbeat()
+        while is_suspended(self.connection, self) and not self._stop.wait(1):
+            self.heartbeat()
+        if self.should_run_maintenance_tasks:
+            self.clean_registries()  # type: ignore[no-untyped-call]
+        if self._stop.is_set():
+            raise StopRequested
+        return self.queue_class.dequeue_any(
+            self.queues,
+            timeout,
+            connection=self.connection,
+            job_class=self.job_class,
+            serializer=self.serializer,
+            death_penalty_class=self.death_penalty_class,
+        )
+
+    def _register_again(self) -> None:
+        """The server may have come back empty."""
+        if not self.connection.exists(self.key):
+            self.register_birth()  # type: ignore[no-untyped-call]
+        log.info("queue_available")
+
+    def execute_job(self, job: Job, queue: Queue) -> None:
+        """Runs the job in this thread while another says that we live."""
+        execution = self.prepare_execution(job)
+        with structlog.contextvars.bound_contextvars(job=job.id), self._beating(job, execution):
+            if self.perform_job(job, queue, execution):
+                self._failures_in_a_row = 0
+        self.set_state(WorkerStatus.IDLE)
+
+    @contextmanager
+    def _beating(self, job: Job, execution: Execution) -> Iterator[None]:
+        over = threading.Event()
+
+        def beat() -> None:
+            while not over.wait(HEARTBEAT_SECONDS):
+                try:
+                    self._beat(job, execution)
+                except RedisError as error:
+                    log.warning("heartbeat_failed", error=str(error))
+
+        thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+    def _beat(self, job: Job, execution: Execution) -> None:
+        # Not RQ's maintain_heartbeats: it also writes the job's hash, which may be gone by then.
+        with self.connection.pipeline() as pipeline:
+            self.heartbeat(pipeline=pipeline)
+            execution.heartbeat(job.started_job_registry, EXECUTION_SECONDS, pipeline=pipeline)
+            pipeline.execute()
+
+    def handle_exception(self, job: Job, *exc_info: Any) -> None:
+        """Says what becomes of a failed run; RQ asks ``job.retries_left`` afterwards.
+
+        Transient: a pause first, growing from failure to failure, so that no job burns its attempts at once.
+        Refused: no further attempt.
+        """
+        error: BaseException = exc_info[1]
+        if isinstance(error, RefusedError):
+            job.retries_left = 0
+            log.error("job_refused", job=job.id, error=error.detail)
+            return
+        attempts_left = job.retries_left or 0
+        if not isinstance(error, TransientError):
+            log.error("job_failed", job=job.id, attempts_left=attempts_left, exc_info=exc_info)
+            return
+        pause = error.retry_after or timedelta(seconds=0.25 * 2 ** min(self._failures_in_a_row, 10))
+        self._failures_in_a_row += 1
+        log.warning("job_failed", job=job.id, attempts_left=attempts_left, error=str(error))
+        self._stop.wait(min(pause, LONGEST_PAUSE).total_seconds())
+
+    def procline(self, message: str) -> None:
+        """Leaves the command line alone: it names the role."""
+
+    def subscribe(self) -> None:
+        """See the module."""
+
+    def unsubscribe(self) -> None:
+        """See the module."""
+
+    def _install_signal_handlers(self) -> None:
+        """See the module."""

@@ -1,0 +1,81 @@
+"""``prefold worker embed`` and ``prefold worker compact``: the process."""
+
+import argparse
+import logging
+import threading
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import timedelta
+from typing import cast
+
+import structlog
+from redis.exceptions import RedisError
+
+from prefold.config.flags import add_flags, settings_from
+from prefold.config.lifecycle import stop_flag
+from prefold.config.logs import configure_logging
+from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, QUEUES, QueueName, hint_queue, queue_connection
+from prefold.worker.hint_worker import REPLY_SECONDS, HintWorker
+from prefold.worker.runtime import Runtime, close_runtime, prepare, runtime
+from prefold.worker.settings import WorkerSettings
+
+log = structlog.get_logger(__name__)
+
+_AFTER_HANDING_BACK = timedelta(seconds=5)
+"""From the end of a job's time to the hard exit."""
+_FIRST_PAUSE_SECONDS = 0.25
+_LONGEST_PAUSE_SECONDS = 3.0
+
+
+def main(argv: Sequence[str]) -> int:
+    """Serves one queue until SIGTERM or SIGINT; 0 when it stopped in order."""
+    parser = argparse.ArgumentParser(prog="prefold worker", description="Runs the jobs of one queue.")
+    parser.add_argument("queue", choices=QUEUES, help="the queue to serve")
+    add_flags(parser, WorkerSettings)
+    parsed = parser.parse_args(argv)
+    settings = settings_from(WorkerSettings, parsed)
+    queue = cast("QueueName", parsed.queue)
+    configure_logging(f"worker-{queue}", settings)
+    for name in ("rq.worker", "rq.job", "rq.registry"):
+        logging.getLogger(name).setLevel(logging.WARNING)  # one event a second says that it did its maintenance
+    with stop_flag(timedelta(seconds=settings.worker_stop_seconds) + _AFTER_HANDING_BACK) as stop:
+        prepare(settings, stop)
+        try:
+            _load(queue, runtime())
+            serve(queue, settings, stop)
+        finally:
+            close_runtime()
+    return 0
+
+
+def serve(queue: QueueName, settings: WorkerSettings, stop: threading.Event) -> None:
+    """Runs jobs until ``stop`` is set, whatever becomes of the queue's Redis in between."""
+    pause = _FIRST_PAUSE_SECONDS
+    while not stop.is_set():
+        try:
+            reply_timeout = timedelta(seconds=REPLY_SECONDS)
+            with closing(queue_connection(settings.queue_url, reply_timeout=reply_timeout)) as connection:
+                worker = HintWorker(hint_queue(queue, connection), stop)
+                log.info("worker_started", queue=queue, worker=worker.name)
+                pause = _FIRST_PAUSE_SECONDS
+                worker.work()
+        except RedisError as error:
+            if pause == _FIRST_PAUSE_SECONDS:
+                log.warning("queue_unavailable", error=str(error))
+        stop.wait(pause)
+        pause = min(2 * pause, _LONGEST_PAUSE_SECONDS)
+    log.info("worker_stopped", queue=queue)
+
+
+def _load(queue: QueueName, shared: Runtime) -> None:
+    """Loads what the queue's jobs need, so that a wrong setting ends the process now and no job waits for it."""
+    if queue == EMBED_QUEUE:
+        import prefold.worker.embed_job  # noqa: F401 (RQ imports it by name)
+
+        log.info("embedder_loaded", embedder=shared.embedder.id)
+    elif queue == COMPACT_QUEUE:
+        from prefold.compaction import TurnCache
+        from prefold.compaction.build_job import create_summarizer
+
+        summarizer = create_summarizer(shared.settings.summarizer, TurnCache(shared.counter), shared.counter)
+        log.info("summarizer_loaded", summarizer=summarizer.name)

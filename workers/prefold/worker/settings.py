@@ -1,0 +1,20 @@
+"""What can be set of a worker."""
+
+from pydantic import Field
+
+from prefold.config.settings import EmbedderSettings, QueueSettings, RedisSettings, SummarizerSettings, VectorSettings
+
+
+class WorkerSettings(RedisSettings, QueueSettings, VectorSettings, EmbedderSettings, SummarizerSettings):
+    """Settings of ``prefold worker``, whatever it serves."""
+
+    worker_stop_seconds: float = Field(
+        20,
+        ge=0,
+        le=3600,
+        description="Time that a running job has to come to a stop; then it goes back to the queue, in s.",
+    )
+    embed_call_turns: int = Field(16, ge=1, le=256, description="Turns in one call of the embedder.")
+    embed_job_turns: int = Field(
+        512, ge=1, le=100_000, description="Turns that one job embeds; what is left comes in a later job."
+    )
