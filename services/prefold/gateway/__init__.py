@@ -1,0 +1,1 @@
+"""The HTTP API: one process, any number of them."""

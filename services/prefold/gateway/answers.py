@@ -1,0 +1,268 @@
+"""Shapes of requests and answers: what the handlers encode is what ``/openapi.json`` documents."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+Status = Literal["ok", "soft", "swapped", "degraded"]
+Durability = Literal["durable", "fast"]
+Count = Annotated[int, Meta(ge=0)]
+
+
+class ContextNumbers(Struct, frozen=True, kw_only=True):
+    """Where the session's context stands after an append. Tokens are served tokens."""
+
+    version: Count
+    swaps: Count
+    tokens: Count
+    window_tokens: Count
+    hard_limit_tokens: Count
+    status: Status
+    """``swapped`` once after each swap, also one that a finished summary made since the last append."""
+
+
+class AcceptedTurn(Struct, frozen=True, kw_only=True):
+    """A stored turn. ``duplicate``: it was already there with the same content, and nothing changed."""
+
+    id: str
+    seq: Count
+    tokens: Count
+    duplicate: bool
+
+
+class AppendAnswer(Struct, frozen=True, kw_only=True):
+    """The answer to an append: all of its turns are stored, in order."""
+
+    turns: list[AcceptedTurn]
+    context: ContextNumbers
+    durability: Durability
+    """``durable``: every acknowledged turn is on disk. ``fast``: a crash of the store may lose the last ones."""
+
+
+class SessionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What a PUT sets. A member that is absent stays as it is, or gets its default at creation."""
+
+    user: str | None = None
+    """Set once; another user later is refused (409 ``user_conflict``)."""
+    model: str | None = None
+    hard_limit_tokens: Annotated[int, Meta(ge=1000, le=10_000_000)] | None = None
+    """Default 100,000."""
+    soft_ratio: Annotated[float, Meta(ge=0.4, le=0.85)] | None = None
+    """Share of the limit at which the next summary is built. Default: adaptive."""
+    keep_recent_turns: Annotated[int, Meta(ge=0, le=1000)] | None = None
+    """Default 6; the limit wins."""
+    system: str | None = None
+    tools: list[dict[str, Any]] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+class Limits(Struct, frozen=True, kw_only=True):
+    """What bounds the session's context."""
+
+    hard_limit_tokens: Count
+    soft_threshold_tokens: Count
+    keep_recent_turns: Count
+    soft_ratio: float | None
+    """``None``: adaptive."""
+
+
+class TokenNumbers(Struct, frozen=True, kw_only=True):
+    """Served tokens, but for ``log``: raw tokens of every turn ever stored, as a naive backend would send them."""
+
+    total: Count
+    window: Count
+    fixed: Count
+    """System and tools."""
+    undegraded: Count
+    log: Count
+
+
+class ActiveSummary(Struct, frozen=True, kw_only=True):
+    """The summary in use stands for all turns up to ``covers_to``; 0: none yet."""
+
+    covers_to: Count
+
+
+class Standby(Struct, frozen=True, kw_only=True):
+    """The next summary, built and verified, waiting for the limit."""
+
+    covers_to: Count
+    built_at: str
+    coverage: float | None
+    """Share of the exact values of the source that summary and ledger carry."""
+    tokens: Count
+
+
+class Build(Struct, frozen=True, kw_only=True):
+    """A summary being written now."""
+
+    covers_to: Count
+    epoch: Count
+    lease_until: str
+
+
+class SessionAnswer(Struct, frozen=True, kw_only=True):
+    """A session as it stands."""
+
+    session: str
+    user: str | None
+    model: str | None
+    limits: Limits
+    head_seq: Count
+    version: Count
+    swaps: Count
+    status: Status
+    degraded: bool
+    tokens: TokenNumbers
+    calibration: float
+    """Served tokens = ceil(raw tokens x calibration), learnt from reported usage."""
+    active: ActiveSummary
+    standby: Standby | None
+    build: Build | None
+    last_build_error: str | None
+    limit_crossings: Count
+    ready_crossings: Count
+    """How many of them found a standby ready."""
+    embedded_to: Count
+    system: str | None
+    tools: list[Any] | None
+    metadata: dict[str, Any] | None
+    created_at: str
+    updated_at: str
+
+
+class LoggedTurn(Struct, frozen=True, kw_only=True):
+    """A turn verbatim as it was published, with its ``seq``."""
+
+    seq: Count
+    id: str
+    role: str
+    content: str | list[dict[str, Any]] | None
+    name: str | UnsetType = UNSET
+    ts: str | int | float | UnsetType = UNSET
+    usage: dict[str, Any] | UnsetType = UNSET
+    tool_calls: list[dict[str, Any]] | UnsetType = UNSET
+    tool_call_id: str | UnsetType = UNSET
+    metadata: dict[str, Any] | UnsetType = UNSET
+
+
+class TurnsAnswer(Struct, frozen=True, kw_only=True):
+    """Turns of the log, ascending."""
+
+    turns: list[LoggedTurn]
+
+
+class RecalledTurn(Struct, frozen=True, kw_only=True):
+    """A stored turn that was put beside the newest user turn."""
+
+    seq: Count
+    role: str
+    score: float
+    tokens: Count
+
+
+class LeftOut(Struct, frozen=True, kw_only=True):
+    """What yielded, how many served tokens that spared, and why."""
+
+    part: str
+    """A section of the context, or ``recall``."""
+    tokens: Count | None
+    """``None``: not known."""
+    reason: str
+    first_seq: Count | UnsetType = UNSET
+    last_seq: Count | UnsetType = UNSET
+
+
+class ContextTokens(Struct, frozen=True, kw_only=True):
+    """Served tokens. The sections add up to the total."""
+
+    total: Count
+    sections: dict[str, int]
+
+
+class ContextAnswer(Struct, frozen=True, kw_only=True):
+    """What to send to the model, within the limit and any smaller budget asked for."""
+
+    version: Count
+    covers_to: Count
+    status: Status
+    system: str
+    messages: list[dict[str, Any]]
+    tokens: ContextTokens
+    recalled: list[RecalledTurn]
+    left_out: list[LeftOut]
+    open_calls: list[str]
+    """Calls at the end that still wait for their results."""
+
+
+class SearchBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What to look for, within the tenant."""
+
+    query: Annotated[str, Meta(min_length=1, max_length=8000)]
+    user: str | None = None
+    session: str | None = None
+    kinds: Annotated[list[Literal["turn", "segment", "summary", "fact"]], Meta(max_length=4)] | None = None
+    """Default: all. Only ``turn`` is stored yet; the others find nothing."""
+    limit: Annotated[int, Meta(ge=1, le=100)] = 10
+
+
+class SearchResult(Struct, frozen=True, kw_only=True):
+    """One hit, verbatim from the log."""
+
+    kind: Literal["turn", "segment", "summary", "fact"]
+    session: str
+    turn_id: str
+    seq: Count
+    role: str
+    text: str
+    score: float
+
+
+class SearchAnswer(Struct, frozen=True, kw_only=True):
+    """Hits, best first."""
+
+    results: list[SearchResult]
+
+
+class TurnBody(Struct, frozen=True, kw_only=True):
+    """One message event: roles and content blocks of Anthropic's and OpenAI's message formats."""
+
+    role: str
+    content: str | list[dict[str, Any]] | None
+    id: str | UnsetType = UNSET
+    """The producer's id: publishing twice with it changes nothing. Without one a retry may store a turn twice."""
+    name: str | UnsetType = UNSET
+    ts: str | int | float | UnsetType = UNSET
+    usage: dict[str, Any] | UnsetType = UNSET
+    """Of an assistant turn, as the provider reported it: teaches how the model counts."""
+    tool_calls: list[dict[str, Any]] | UnsetType = UNSET
+    tool_call_id: str | UnsetType = UNSET
+    """Of a turn of role ``tool``."""
+    metadata: dict[str, Any] | UnsetType = UNSET
+    """The producer's own: kept in the log, in no context."""
+
+
+class TurnsBody(Struct, frozen=True, kw_only=True):
+    """Several turns, stored all or not at all."""
+
+    turns: list[TurnBody]
+
+
+class Health(Struct, frozen=True, kw_only=True):
+    """``ok``, or what is not."""
+
+    status: Literal["ok", "unready"]
+    checks: dict[str, str]
+
+
+class Problem(Struct, frozen=True, kw_only=True):
+    """RFC 9457 problem document."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    """Stable."""
+    field: str | UnsetType = UNSET
+    """Path into the body (``turns[2].content``) or the name of a parameter or header."""

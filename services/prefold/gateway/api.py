@@ -1,0 +1,162 @@
+"""All calls of the API, those that are still to come among them: one table for routing and documentation."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from starlette.responses import Response
+
+from prefold.assembly import LEAST_BUDGET_TOKENS
+from prefold.gateway import answers
+from prefold.gateway.context_calls import MOST_BUDGET_TOKENS, MOST_QUERY_CHARS, ContextCalls
+from prefold.gateway.exchange import Exchange
+from prefold.gateway.health_calls import HealthCalls
+from prefold.gateway.operations import Handler, Operation, QueryParameter
+from prefold.gateway.problems import HttpRefusalError
+from prefold.gateway.search_calls import SearchCalls
+from prefold.gateway.session_calls import SessionCalls
+from prefold.gateway.turn_calls import TurnCalls
+
+_SESSION = "/v1/sessions/{session}"
+_USER = "/v1/users/{user}"
+_BODY_REFUSALS = (400, 408, 413, 415, 422)
+
+_LATER: tuple[tuple[str, str, str], ...] = (
+    ("POST", f"{_SESSION}/rewind", "Go back to an earlier turn"),
+    ("POST", f"{_SESSION}/fork", "Copy the session up to a turn"),
+    ("PUT", f"{_SESSION}/turns/{{turn}}", "Correct a turn"),
+    ("DELETE", f"{_SESSION}/turns/{{turn}}", "Remove a turn"),
+    ("GET", f"{_SESSION}/state", "Read the pinned state"),
+    ("PUT", f"{_SESSION}/state", "Replace the pinned state"),
+    ("PATCH", f"{_SESSION}/state", "Change the pinned state"),
+    ("POST", f"{_SESSION}/close", "End the session"),
+    ("GET", f"{_SESSION}/contexts", "Records of the last assemblies"),
+    ("GET", f"{_SESSION}/events", "Server-sent events of the session"),
+    ("DELETE", _SESSION, "Erase the session"),
+    ("GET", f"{_USER}/facts", "What is known of a user"),
+    ("POST", f"{_USER}/facts", "Add a fact"),
+    ("PUT", f"{_USER}/facts/{{fact}}", "Correct a fact"),
+    ("DELETE", f"{_USER}/facts/{{fact}}", "Delete a fact"),
+    ("GET", f"{_USER}/graph", "Facts as a graph"),
+    ("DELETE", _USER, "Erase a user"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """The handlers of the API."""
+
+    turns: TurnCalls
+    contexts: ContextCalls
+    sessions: SessionCalls
+    search: SearchCalls
+    health: HealthCalls
+
+
+def operations_of(calls: Calls) -> list[Operation]:
+    """The whole table."""
+    return [*_conversation_operations(calls), *_search_operations(calls), *_health_operations(calls), *_later()]
+
+
+def _conversation_operations(calls: Calls) -> list[Operation]:
+    return [
+        Operation(
+            "POST",
+            f"{_SESSION}/turns",
+            "Append one turn or several, all or none; the first one creates the session",
+            calls.turns.append,
+            {201: answers.AppendAnswer},
+            body=answers.TurnBody | answers.TurnsBody,
+            refusals=(*_BODY_REFUSALS, 409, 410),
+        ),
+        Operation(
+            "GET",
+            f"{_SESSION}/context",
+            "The context to send to the model now",
+            calls.contexts.read,
+            {200: answers.ContextAnswer, 304: None},
+            query=_context_query(),
+            refusals=(400, 404, 422),
+        ),
+        Operation(
+            "GET",
+            f"{_SESSION}/turns",
+            "The verbatim log, ascending",
+            calls.turns.read,
+            {200: answers.TurnsAnswer},
+            query=(
+                QueryParameter("after_seq", _integer(0, 2**53, 0), "Turns with a greater seq."),
+                QueryParameter("limit", _integer(1, 500, 100), "At most so many turns."),
+            ),
+            refusals=(400, 404, 422),
+        ),
+        Operation(
+            "PUT",
+            _SESSION,
+            "Create the session, or change what the body names",
+            calls.sessions.put,
+            {200: answers.SessionAnswer},
+            body=answers.SessionBody,
+            refusals=(*_BODY_REFUSALS, 409),
+        ),
+        Operation(
+            "GET",
+            _SESSION,
+            "The session as it stands",
+            calls.sessions.get,
+            {200: answers.SessionAnswer},
+            refusals=(400, 404, 422),
+        ),
+    ]
+
+
+def _search_operations(calls: Calls) -> list[Operation]:
+    return [
+        Operation(
+            "POST",
+            "/v1/search",
+            "Turns that matter for a query, best first, over all sessions of the tenant",
+            calls.search.search,
+            {200: answers.SearchAnswer},
+            body=answers.SearchBody,
+            refusals=_BODY_REFUSALS,
+        )
+    ]
+
+
+def _health_operations(calls: Calls) -> list[Operation]:
+    health = calls.health
+    probe: Mapping[int, object] = {200: answers.Health, 503: answers.Health}
+    return [
+        Operation("GET", "/livez", "The process serves requests", health.livez, {200: answers.Health}, public=True),
+        Operation("GET", "/readyz", "Turns can be taken", health.readyz, probe, public=True),
+        Operation("GET", "/metrics", "Counts in Prometheus' text format", health.metrics, {200: str}, public=True),
+        Operation("GET", "/openapi.json", "This description", health.openapi, {200: dict}, public=True),
+    ]
+
+
+def _later() -> list[Operation]:
+    handler: Handler = _not_implemented
+    return [Operation(method, path, summary, handler, {}, refusals=(501,)) for method, path, summary in _LATER]
+
+
+async def _not_implemented(_exchange: Exchange) -> Response:
+    raise HttpRefusalError(501, "not_implemented", "this call is part of the API and does not exist yet")
+
+
+def _context_query() -> tuple[QueryParameter, ...]:
+    form = {"type": "string", "enum": ["anthropic", "openai"], "default": "anthropic"}
+    text = {"type": "string", "minLength": 1, "maxLength": MOST_QUERY_CHARS}
+    return (
+        QueryParameter("format", form, "Whose message format. With openai, `system` also leads the messages."),
+        QueryParameter("query", text, "What to recall earlier turns for; usually the newest user turn."),
+        QueryParameter(
+            "budget_tokens",
+            _integer(LEAST_BUDGET_TOKENS, MOST_BUDGET_TOKENS),
+            "Serve at most so many tokens, if that is less than the session's limit.",
+        ),
+    )
+
+
+def _integer(least: int, most: int, default: int | None = None) -> dict[str, object]:
+    schema: dict[str, object] = {"type": "integer", "minimum": least, "maximum": most}
+    return schema if default is None else {**schema, "default": default}

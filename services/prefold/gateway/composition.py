@@ -1,0 +1,93 @@
+"""The gateway's composition root: settings in, a running application out."""
+
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+import structlog
+
+from prefold.cli.main import version
+from prefold.gateway.answers import Durability
+from prefold.gateway.api import Calls, operations_of
+from prefold.gateway.background import InBackground
+from prefold.gateway.context_calls import ContextCalls
+from prefold.gateway.credentials import KeyRing
+from prefold.gateway.door import Door
+from prefold.gateway.durability import verified_durability
+from prefold.gateway.finding import ContextRecall, Finder
+from prefold.gateway.guard import Guard, KeyGuard, LoopbackGuard
+from prefold.gateway.health_calls import HealthCalls
+from prefold.gateway.metrics import Metrics
+from prefold.gateway.openapi import openapi_document
+from prefold.gateway.operations import OperationTable
+from prefold.gateway.search_calls import SearchCalls
+from prefold.gateway.session_calls import SessionCalls
+from prefold.gateway.settings import GatewaySettings
+from prefold.gateway.turn_calls import TurnCalls
+from prefold.gateway.vectors import opened_finder
+from prefold.storage import Sessions, connect_sessions
+from prefold.tokens import TokenCounter, load_counter
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Collaborators:
+    """What the calls work with."""
+
+    sessions: Sessions
+    finder: Finder
+    counter: InBackground[TokenCounter]
+    guard: Guard
+    durability: Durability
+
+
+@asynccontextmanager
+async def gateway(settings: GatewaySettings) -> AsyncIterator[Door]:
+    """The application with everything it needs; all of it is closed at the end.
+
+    Raises ``ConfigurationError`` for settings that cannot serve, ``UnavailableError`` when the session store is away.
+    """
+    guard = guard_of(settings)
+    async with AsyncExitStack() as stack:
+        counter = InBackground("token counter", load_counter)
+        counter.start()
+        connecting = connect_sessions(settings.redis_url, max_connections=settings.redis_max_connections)
+        sessions = await stack.enter_async_context(connecting)
+        durability = await verified_durability(sessions.client, settings.durability)
+        await sessions.load_scripts()
+        finder = await stack.enter_async_context(opened_finder(settings, sessions))
+        yield application(settings, Collaborators(sessions, finder, counter, guard, durability))
+
+
+def application(settings: GatewaySettings, parts: Collaborators) -> Door:
+    """The ASGI application on given collaborators."""
+    metrics = Metrics()
+    sessions, counter = parts.sessions, parts.counter
+    recall = ContextRecall(parts.finder, within_seconds=settings.recall_deadline_ms / 1000)
+    calls = Calls(
+        turns=TurnCalls(sessions, counter, settings, parts.durability),
+        contexts=ContextCalls(sessions, counter, recall),
+        sessions=SessionCalls(sessions, counter, settings),
+        search=SearchCalls(parts.finder, settings),
+        health=HealthCalls(sessions.client, counter, metrics, lambda: document),
+    )
+    table = OperationTable(operations_of(calls))
+    document = openapi_document(table.operations, version())
+    return Door(
+        table,
+        parts.guard,
+        metrics,
+        most_in_flight=settings.requests_in_flight,
+        answer_within_seconds=settings.request_timeout_ms / 1000,
+    )
+
+
+def guard_of(settings: GatewaySettings) -> Guard:
+    """Keys where a file names them; else this machine only, which the settings have made sure of."""
+    if settings.api_keys_file is None:
+        return LoopbackGuard()
+    keys = KeyRing(settings.api_keys_file, check_every=timedelta(seconds=settings.keys_check_seconds))
+    log.info("keys_loaded", keys=keys.load())
+    return KeyGuard(keys)

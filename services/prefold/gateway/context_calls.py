@@ -1,0 +1,114 @@
+"""``GET /v1/sessions/{session}/context``: the hot way out."""
+
+import asyncio
+import hashlib
+from typing import cast
+
+from starlette.responses import Response
+
+from prefold.assembly import LEAST_BUDGET_TOKENS, Format, RecallInput, ServedContext, assemble
+from prefold.conversation.ids import check_name
+from prefold.errors import InvalidInputError
+from prefold.gateway.background import InBackground
+from prefold.gateway.exchange import Exchange, whole_number
+from prefold.gateway.finding import ContextRecall
+from prefold.storage import Sessions
+from prefold.storage.types import StoredContext
+from prefold.tokens import TokenCounter
+
+MOST_BUDGET_TOKENS = 10_000_000
+MOST_QUERY_CHARS = 8_000
+
+_FORMATS = ("anthropic", "openai")
+_ANSWER_FORMAT = 1
+"""Part of the ETag: raise it when the same stored context is served otherwise."""
+_THREAD_FROM_BYTES = 262_144
+"""Larger contexts are cut in a thread, so that they do not hold up the others."""
+
+
+class ContextCalls:
+    """Serves contexts."""
+
+    def __init__(self, sessions: Sessions, counter: InBackground[TokenCounter], recall: ContextRecall) -> None:
+        self._sessions = sessions
+        self._counter = counter
+        self._recall = recall
+
+    async def read(self, exchange: Exchange) -> Response:
+        """What to send to the model now; 304 when the client has it."""
+        session = check_name(exchange.path["session"], "session")
+        query = exchange.query("format", "query", "budget_tokens")
+        form = _format_of(query.get("format", "anthropic"))
+        budget = _budget_of(query.get("budget_tokens"))
+        text = _query_of(query.get("query"))
+        stored = await self._sessions.read_context(exchange.tenant, session)
+        if text is None:
+            tag = etag_of(stored, form, budget)
+            if exchange.has_tag(tag):
+                return _tagged(304, tag)
+            served = await self._assemble(stored, form, budget, None)
+            return _tagged(200, tag, served.to_json())
+        recalled = await self._recall.recall(stored, text)
+        body = (await self._assemble(stored, form, budget, recalled)).to_json()
+        tag = f'"q-{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
+        return _tagged(304, tag) if exchange.has_tag(tag) else _tagged(200, tag, body)
+
+    async def _assemble(
+        self, stored: StoredContext, form: Format, budget: int | None, recalled: RecallInput | None
+    ) -> ServedContext:
+        counter = await self._counter.get()
+
+        def run() -> ServedContext:
+            return assemble(stored, counter, form=form, budget_tokens=budget, recalled=recalled)
+
+        is_long = len(stored.body) > _THREAD_FROM_BYTES and (budget is not None or form == "openai")
+        return await asyncio.to_thread(run) if is_long else run()
+
+
+def etag_of(stored: StoredContext, form: Format, budget: int | None) -> str:
+    """Strong: whatever changes the answer changes one of these.
+
+    Within a version the context string only grows, by turns, each of which raises ``head_seq``.
+    """
+    parts = (
+        _ANSWER_FORMAT,
+        stored.ref.incarnation,
+        stored.version,
+        stored.head_seq,
+        len(stored.body),
+        stored.status,
+        stored.calibration,
+        stored.hard_limit_tokens,
+        stored.system_tokens,
+        stored.tools_tokens,
+        stored.open_calls,
+        stored.system,
+        form,
+        budget,
+    )
+    return f'"{hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()}"'
+
+
+def _tagged(status: int, tag: str, body: bytes = b"") -> Response:
+    headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
+    return Response(body, status, headers, "application/json" if status == 200 else None)
+
+
+def _format_of(value: str) -> Format:
+    if value not in _FORMATS:
+        raise InvalidInputError(f"must be one of {', '.join(_FORMATS)}", field="format")
+    return cast("Format", value)
+
+
+def _budget_of(value: str | None) -> int | None:
+    if value is None:
+        return None
+    return whole_number(value, "budget_tokens", least=LEAST_BUDGET_TOKENS, most=MOST_BUDGET_TOKENS)
+
+
+def _query_of(value: str | None) -> str | None:
+    if value is None:
+        return None
+    if not value.strip() or len(value) > MOST_QUERY_CHARS:
+        raise InvalidInputError(f"must be 1 to {MOST_QUERY_CHARS} characters, not all blank", field="query")
+    return value

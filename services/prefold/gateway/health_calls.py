@@ -1,0 +1,69 @@
+"""``/livez``, ``/readyz``, ``/metrics``, ``/openapi.json``."""
+
+import asyncio
+from collections.abc import Callable
+
+from redis.asyncio import Redis
+from starlette.responses import Response
+
+from prefold.errors import PrefoldError
+from prefold.gateway.answers import Health
+from prefold.gateway.background import InBackground
+from prefold.gateway.bodies import json_response, raw_response
+from prefold.gateway.exchange import Exchange
+from prefold.gateway.metrics import Metrics
+from prefold.storage.client import redis_failures
+from prefold.storage.scripts import script
+from prefold.tokens import TokenCounter
+
+_CHECK_WITHIN_SECONDS = 1.0
+_METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+class HealthCalls:
+    """What an operator asks. None of it belongs to a tenant."""
+
+    def __init__(
+        self, redis: Redis, counter: InBackground[TokenCounter], metrics: Metrics, openapi: Callable[[], bytes]
+    ) -> None:
+        self._redis = redis
+        self._counter = counter
+        self._metrics = metrics
+        self._openapi = openapi
+
+    async def livez(self, exchange: Exchange) -> Response:
+        """The process serves requests."""
+        exchange.query()
+        return raw_response(b'{"status":"ok","checks":{}}')
+
+    async def readyz(self, exchange: Exchange) -> Response:
+        """Turns can be taken: the store answers, runs the append script and takes writes; the counter is loaded."""
+        exchange.query()
+        checks = {"sessions": await self._check_sessions(), "counter": "ok" if self._counter.is_ready else "loading"}
+        is_ready = all(state == "ok" for state in checks.values())
+        return json_response(Health(status="ok" if is_ready else "unready", checks=checks), 200 if is_ready else 503)
+
+    async def metrics(self, exchange: Exchange) -> Response:
+        """Counts in Prometheus' text format."""
+        exchange.query()
+        return Response(self._metrics.render(), media_type=_METRICS_TYPE)
+
+    async def openapi(self, exchange: Exchange) -> Response:
+        """The description of this API."""
+        exchange.query()
+        return raw_response(self._openapi())
+
+    async def _check_sessions(self) -> str:
+        try:
+            async with asyncio.timeout(_CHECK_WITHIN_SECONDS):
+                with redis_failures():
+                    # SCRIPT LOAD also answers when scripts were flushed, and fails where scripts cannot run.
+                    await self._redis.script_load(script("append").source)
+                    persistence = await self._redis.info("persistence")
+        except TimeoutError:
+            return "does not answer in time"
+        except PrefoldError as error:
+            return error.detail
+        if persistence.get("loading"):
+            return "is loading its data"
+        return "ok" if persistence.get("aof_last_write_status", "ok") == "ok" else "cannot write its log"

@@ -1,0 +1,130 @@
+"""``PUT`` and ``GET /v1/sessions/{session}``."""
+
+from datetime import UTC, datetime
+
+from starlette.responses import Response
+
+from prefold.conversation.encoding import encode
+from prefold.conversation.ids import check_name
+from prefold.errors import InvalidInputError
+from prefold.gateway import answers
+from prefold.gateway.answers import SessionAnswer, SessionBody
+from prefold.gateway.background import InBackground
+from prefold.gateway.bodies import convert, json_response, read_object, stored_json
+from prefold.gateway.exchange import Exchange
+from prefold.gateway.settings import GatewaySettings
+from prefold.storage import Sessions
+from prefold.storage.types import SessionOptions, SessionView
+from prefold.tokens import TokenCounter
+
+_MOST_MODEL_CHARS = 256
+
+
+class SessionCalls:
+    """A session's own settings and numbers."""
+
+    def __init__(self, sessions: Sessions, counter: InBackground[TokenCounter], settings: GatewaySettings) -> None:
+        self._sessions = sessions
+        self._counter = counter
+        self._most_bytes = settings.turn_max_bytes
+        self._body_seconds = settings.body_timeout_ms / 1000
+
+    async def put(self, exchange: Exchange) -> Response:
+        """Create the session or change what the body names."""
+        session = check_name(exchange.path["session"], "session")
+        exchange.query()
+        raw = await exchange.body(most_bytes=self._most_bytes, within_seconds=self._body_seconds)
+        body = convert(read_object(raw, self._most_bytes), SessionBody)
+        options = options_of(body, await self._counter.get())
+        return json_response(session_answer(await self._sessions.open(exchange.tenant, session, options)))
+
+    async def get(self, exchange: Exchange) -> Response:
+        """The session as it stands."""
+        session = check_name(exchange.path["session"], "session")
+        exchange.query()
+        return json_response(session_answer(await self._sessions.view(exchange.tenant, session)))
+
+
+def options_of(body: SessionBody, counter: TokenCounter) -> SessionOptions:
+    """What the storage takes, with the tokens that system and tools cost."""
+    if body.model is not None and not (body.model.isprintable() and 0 < len(body.model) <= _MOST_MODEL_CHARS):
+        raise InvalidInputError(f"must be 1 to {_MOST_MODEL_CHARS} printable characters", field="model")
+    tools = None if body.tools is None else encode(body.tools).decode()
+    system = "" if body.system is not None and not body.system.strip() else body.system  # no provider takes blanks
+    return SessionOptions(
+        user=None if body.user is None else check_name(body.user, "user"),
+        model=body.model,
+        hard_limit_tokens=body.hard_limit_tokens,
+        soft_ratio=body.soft_ratio,
+        keep_recent_turns=body.keep_recent_turns,
+        system=system,
+        system_tokens=counter.count(system) if system else 0,
+        tools=tools,
+        tools_tokens=counter.count(tools) if tools else 0,
+        metadata=None if body.metadata is None else encode(body.metadata).decode(),
+    )
+
+
+def session_answer(view: SessionView) -> SessionAnswer:
+    """The documented shape of a session."""
+    return SessionAnswer(
+        session=view.ref.session,
+        user=view.user or None,
+        model=view.model or None,
+        limits=answers.Limits(
+            hard_limit_tokens=view.hard_limit_tokens,
+            soft_threshold_tokens=view.soft_threshold_tokens,
+            keep_recent_turns=view.keep_recent_turns,
+            soft_ratio=view.soft_ratio,
+        ),
+        head_seq=view.head_seq,
+        version=view.version,
+        swaps=view.swaps,
+        status=view.status,
+        degraded=view.degraded,
+        tokens=answers.TokenNumbers(
+            total=view.tokens,
+            window=view.window_tokens,
+            fixed=view.fixed_tokens,
+            undegraded=view.undegraded_tokens,
+            log=view.log_tokens,
+        ),
+        calibration=view.calibration,
+        active=answers.ActiveSummary(covers_to=view.covers_to),
+        standby=_standby(view),
+        build=_build(view),
+        last_build_error=view.last_build_error or None,
+        limit_crossings=view.limit_crossings,
+        ready_crossings=view.ready_crossings,
+        embedded_to=view.embedded_to,
+        system=view.system or None,
+        tools=stored_json(view.tools),
+        metadata=stored_json(view.metadata),
+        created_at=iso_time(view.created_at_ms),
+        updated_at=iso_time(view.updated_at_ms),
+    )
+
+
+def iso_time(milliseconds: int) -> str:
+    """RFC 3339 in UTC."""
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _standby(view: SessionView) -> answers.Standby | None:
+    standby = view.standby
+    if standby is None:
+        return None
+    return answers.Standby(
+        covers_to=standby.covers_to,
+        built_at=iso_time(standby.built_at_ms),
+        coverage=standby.coverage,
+        tokens=standby.tokens,
+    )
+
+
+def _build(view: SessionView) -> answers.Build | None:
+    build = view.build
+    if build is None:
+        return None
+    return answers.Build(covers_to=build.covers_to, epoch=build.epoch, lease_until=iso_time(build.lease_until_ms))

@@ -1,0 +1,103 @@
+"""The vectors behind recall: embedder and vector store, opened for the process."""
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from datetime import timedelta
+
+import structlog
+
+from prefold.embedding import Embedder, HttpEmbedderOptions, Vector, create_embedder
+from prefold.errors import ConfigurationError, UnavailableError
+from prefold.gateway.background import InBackground
+from prefold.gateway.finding import Finder, Hit
+from prefold.gateway.settings import GatewaySettings
+from prefold.recall import CollectionSpec, VectorIndex, query_words
+from prefold.recall.server import VectorServer
+from prefold.recall.transport import HttpTransport
+from prefold.storage import Sessions
+
+log = structlog.get_logger(__name__)
+
+_CONNECT = timedelta(seconds=1)
+_ANSWER = timedelta(seconds=3)
+_CONNECTIONS = 16
+
+
+class EmbeddedTurns:
+    """The collection of the configured embedder; known once that is loaded. See ``TurnIndex``."""
+
+    def __init__(self, server: VectorServer, embedder: InBackground[Embedder]) -> None:
+        self._server = server
+        self._embedder = embedder
+        self._index: VectorIndex | None = None
+
+    async def search(
+        self, tenant: str, vector: Vector, text: str, *, session: str | None, user: str | None, limit: int
+    ) -> Sequence[Hit]:
+        """Best first. A collection that is not there yet has nothing in it: it is made, and the answer is empty."""
+        index = await self._opened()
+        try:
+            found = await index.search(
+                tenant, vector=vector, words=query_words(text), limit=limit, user=user, session=session
+            )
+        except UnavailableError as error:
+            if error.code != "collection_missing":
+                raise
+            log.warning("vector_collection_missing", collection=index.collection)
+            await index.ensure()
+            return []
+        return [
+            Hit(hit.ref.session, hit.ref.incarnation, hit.seq, hit.revision, hit.score)
+            for hit in found
+            if hit.ref.tenant == tenant
+        ]
+
+    async def _opened(self) -> VectorIndex:
+        if self._index is None:
+            embedder = await self._embedder.get()
+            self._index = VectorIndex(
+                self._server, CollectionSpec(embedder.id, embedder.dimension), scale=embedder.scale
+            )
+        return self._index
+
+
+@asynccontextmanager
+async def opened_finder(settings: GatewaySettings, sessions: Sessions) -> AsyncIterator[Finder]:
+    """The finder with its connections; the embedder loads in the background."""
+    key = settings.qdrant_api_key
+    transport = HttpTransport(
+        settings.qdrant_url,
+        headers={"api-key": key.get_secret_value()} if key else {},
+        connect_timeout=_CONNECT,
+        request_timeout=_ANSWER,
+        max_connections=_CONNECTIONS,
+    )
+    embedder = InBackground("embedder", lambda: configured_embedder(settings))
+    embedder.start()
+    executor = ThreadPoolExecutor(settings.embedder_threads, thread_name_prefix="embed")
+    try:
+        async with transport:
+            index = EmbeddedTurns(VectorServer(transport), embedder)
+            yield Finder(sessions, index, embedder, executor)
+    finally:
+        # A query under way may hang on a server: the process does not wait for it.
+        executor.shutdown(wait=False, cancel_futures=True)
+        if (loaded := embedder.now()) is not None:
+            await asyncio.to_thread(loaded.close)
+
+
+def configured_embedder(settings: GatewaySettings) -> Embedder:
+    """The embedder that the settings name, loaded. Raises ``ConfigurationError``."""
+    if settings.embedder != "http":
+        return create_embedder(settings.embedder, threads=settings.embedder_threads)
+    if not (settings.embedder_url and settings.embedder_model and settings.embedder_dimension):
+        raise ConfigurationError("the embedder 'http' needs its URL, model and dimension")
+    options = HttpEmbedderOptions(
+        url=settings.embedder_url,
+        model=settings.embedder_model,
+        dimension=settings.embedder_dimension,
+        key=settings.embedder_api_key,
+    )
+    return create_embedder("http", http=options)

@@ -1,0 +1,64 @@
+"""A served context and its JSON. Tokens are served tokens."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+
+@dataclass(frozen=True, slots=True)
+class ServedRecall:
+    """A recalled turn that stands in the context."""
+
+    seq: int
+    role: str
+    score: float
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class ServedLeftOut:
+    """What yielded. ``tokens`` is ``None`` where it is not known; the numbers of turns where it was turns."""
+
+    part: str
+    tokens: int | None
+    reason: str
+    first_seq: int | None = None
+    last_seq: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServedContext:
+    """What a backend sends to its model."""
+
+    version: int
+    covers_to: int
+    status: str
+    system: str
+    messages: bytes
+    """JSON array in the format asked for."""
+    total_tokens: int
+    sections: Mapping[str, int]
+    recalled: tuple[ServedRecall, ...]
+    left_out: tuple[ServedLeftOut, ...]
+    open_calls: tuple[str, ...]
+    """Calls at the end that still wait for their results."""
+
+    def to_json(self) -> bytes:
+        """The answer's body. ``messages`` is spliced in as it is."""
+        head = {"version": self.version, "covers_to": self.covers_to, "status": self.status, "system": self.system}
+        tail = {
+            "tokens": {"total": self.total_tokens, "sections": dict(self.sections)},
+            "recalled": self.recalled,
+            "left_out": [_without_nothing(one) for one in self.left_out],
+            "open_calls": self.open_calls,
+        }
+        return b"".join((orjson.dumps(head)[:-1], b',"messages":', self.messages, b",", orjson.dumps(tail)[1:]))
+
+
+def _without_nothing(one: ServedLeftOut) -> dict[str, Any]:
+    shown: dict[str, Any] = {"part": one.part, "tokens": one.tokens, "reason": one.reason}
+    if one.first_seq is not None:
+        shown["first_seq"], shown["last_seq"] = one.first_seq, one.last_seq
+    return shown

@@ -1,0 +1,133 @@
+"""The newest turn made to fit, and texts cut to a room. Tokens are raw."""
+
+from dataclasses import dataclass
+
+from prefold.assembly.groups import Group, blocks_of
+from prefold.conversation.blocks import (
+    CALL_HEAD,
+    Block,
+    CallBlock,
+    PlainBlock,
+    ResultBlock,
+    ThinkingBlock,
+    call_block,
+    result_of_text,
+    text_block,
+)
+from prefold.conversation.clipping import clip
+from prefold.conversation.markers import BLOCK_TOKENS, FRAGMENT_TOKENS, RESULT_HEAD
+from prefold.conversation.project import Fragment
+from prefold.conversation.published import Place, read_content
+from prefold.conversation.turns import Role
+from prefold.tokens import TokenCounter
+
+LEAST_TEXT_TOKENS = 12
+"""A clipped text is never asked to be shorter: its own mark takes nearly that."""
+_BARE = "[…]"
+_MARKER_TEXT = "[Prefold: turns {first}-{last} do not fit here as they are. They begin:]"
+
+_Read = tuple[Fragment, list[Block]]
+
+
+@dataclass(frozen=True, slots=True)
+class Shortened:
+    """A group in a shorter form."""
+
+    group: Group
+    is_marker: bool
+    """The form is plain text that stands for the group: its calls are not in it."""
+
+
+class Shortener:
+    """Cuts texts and groups to a room, the same way every time."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self._counter = counter
+
+    def count(self, text: str) -> int:
+        """Tokens of a text."""
+        return self._counter.count(text)
+
+    def cut_text(self, text: str, room: int) -> tuple[str, int]:
+        """The text or its head and tail within ``room`` tokens (of text alone), and what that counts."""
+        shorter, tokens = clip(text, self._counter.count(text), room, self._counter.count)
+        return (shorter, tokens) if tokens <= room else (_BARE, self._counter.count(_BARE))
+
+    def text_fragment(self, role: Role, seq: int, part: str, text: str) -> Fragment:
+        """A fragment of one text block."""
+        block = text_block(text, self._counter)
+        return Fragment(role, seq, part, FRAGMENT_TOKENS + block.tokens, block.json)
+
+    def cut_fragment(self, fragment: Fragment, room: int) -> Fragment:
+        """A fragment of the head as one text block within ``room`` tokens, overheads included."""
+        text = "\n".join(block.brief for block in self._read(fragment) if isinstance(block, PlainBlock))
+        shorter, _ = self.cut_text(text, room - FRAGMENT_TOKENS - BLOCK_TOKENS)
+        return self.text_fragment(fragment.role, fragment.seq, fragment.part, shorter)
+
+    def shorten(self, group: Group, room: int) -> Shortened | None:
+        """The group within ``room``: texts clipped, or a marker in its place; ``None`` if not even that fits."""
+        read = [(fragment, self._read(fragment)) for fragment in group.fragments]
+        each = max(LEAST_TEXT_TOKENS, room // max(1, sum(len(blocks) for _, blocks in read)))
+        while True:
+            shorter = self._with_texts_of(read, each)
+            if shorter.tokens <= room:
+                return Shortened(shorter, is_marker=False)
+            if each == LEAST_TEXT_TOKENS:
+                return self._marker(group, read, room)
+            each = max(LEAST_TEXT_TOKENS, each // 2)
+
+    def _read(self, fragment: Fragment) -> list[Block]:
+        return read_content(blocks_of(fragment), Place("content", fragment.role, self._counter))
+
+    def _with_texts_of(self, read: list[_Read], each: int) -> Group:
+        shortened: list[Fragment] = []
+        for fragment, blocks in read:
+            shorter = [kept for block in blocks if (kept := self._shorten_block(block, each)) is not None]
+            shorter = shorter or [text_block(_BARE, self._counter)]
+            tokens = FRAGMENT_TOKENS + sum(block.tokens for block in shorter)
+            content = b",".join(_json_of(block) for block in shorter)
+            part = fragment.part if fragment.part in ("opener", "closer") else "short"
+            shortened.append(Fragment(fragment.role, fragment.seq, part, tokens, content))
+        return Group.of(shortened)
+
+    def _shorten_block(self, block: Block, each: int) -> Block | None:
+        counter = self._counter
+        if isinstance(block, PlainBlock):
+            return text_block(self.cut_text(block.brief, each)[0], counter)
+        if isinstance(block, ResultBlock):
+            return result_of_text(block.call_id, block.attributes, self.cut_text(block.brief, each)[0], counter)
+        if isinstance(block, ThinkingBlock):
+            return block if block.tokens <= each else None
+        text = block.input.decode()
+        if counter.count(text) <= each:
+            return block
+        name = block.name.decode()[1:-1]
+        return call_block(block.call_id, name, {"_clipped": self.cut_text(text, each)[0]}, counter)
+
+    def _marker(self, group: Group, read: list[_Read], room: int) -> Shortened | None:
+        head = _MARKER_TEXT.format(first=group.first_seq, last=group.last_seq)
+        text = "\n".join(_brief_of(block) for _, blocks in read for block in blocks)
+        left = room - FRAGMENT_TOKENS - BLOCK_TOKENS - self._counter.count(head) - 2
+        candidates = [head, _BARE]
+        if left >= LEAST_TEXT_TOKENS:
+            candidates.insert(0, f"{head}\n{self.cut_text(text, left)[0]}")
+        for candidate in candidates:
+            fragment = self.text_fragment("user", group.last_seq, "short", candidate)
+            if fragment.tokens <= room:
+                return Shortened(Group.of((fragment,)), is_marker=True)
+        return None
+
+
+def _json_of(block: Block) -> bytes:
+    if isinstance(block, CallBlock):
+        return CALL_HEAD + block.call_id.encode() + block.tail
+    if isinstance(block, ResultBlock):
+        content = block.content if block.is_text else b"[" + block.content + b"]"
+        return RESULT_HEAD + block.call_id.encode() + b'"' + block.attributes + b',"content":' + content + b"}"
+    return block.json
+
+
+def _brief_of(block: Block) -> str:
+    if isinstance(block, CallBlock):
+        return f"{block.name.decode()[1:-1]}({block.input.decode()})"
+    return "" if isinstance(block, ThinkingBlock) else block.brief

@@ -1,0 +1,125 @@
+"""What ``/openapi.json`` says is what the gateway does."""
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+import httpx
+import msgspec
+import pytest
+
+from prefold.gateway import answers
+from prefold.gateway.finding import Hit
+from tests.support.gateway import Served, served_gateway
+
+
+@pytest.fixture
+async def served(redis_url: str) -> AsyncIterator[Served]:
+    async with served_gateway(redis_url) as served:
+        yield served
+
+
+@pytest.fixture
+async def document(served: Served) -> dict[str, Any]:
+    answer = await served.client.get("/openapi.json")
+    described: dict[str, Any] = answer.json()
+    return described
+
+
+def operations(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            yield method.upper(), path, operation
+
+
+async def test_every_documented_call_is_routed_and_no_other_method_is(served: Served, document: dict[str, Any]) -> None:
+    for path, methods in document["paths"].items():
+        url = re.sub(r"\{\w+\}", "x", path)
+        for method in ("GET", "PUT", "POST", "PATCH", "DELETE"):
+            answer = await served.client.request(method, url)
+            assert (answer.status_code == 405) == (method.lower() not in methods), (method, path)
+            assert b"no_such_path" not in answer.content
+
+
+async def test_the_calls_of_the_design_are_all_there(document: dict[str, Any]) -> None:
+    calls = {(method, path) for method, path, _ in operations(document)}
+    session, user = "/v1/sessions/{session}", "/v1/users/{user}"
+    assert calls == {
+        *((method, session) for method in ("PUT", "GET", "DELETE")),
+        *((method, f"{session}/turns") for method in ("POST", "GET")),
+        *((method, f"{session}/turns/{{turn}}") for method in ("PUT", "DELETE")),
+        *((method, f"{session}/state") for method in ("GET", "PUT", "PATCH")),
+        *(("POST", f"{session}/{name}") for name in ("rewind", "fork", "close")),
+        *(("GET", f"{session}/{name}") for name in ("context", "contexts", "events")),
+        *((method, f"{user}/facts") for method in ("GET", "POST")),
+        *((method, f"{user}/facts/{{fact}}") for method in ("PUT", "DELETE")),
+        ("GET", f"{user}/graph"),
+        ("DELETE", user),
+        ("POST", "/v1/search"),
+        *(("GET", f"/{name}") for name in ("livez", "readyz", "metrics", "openapi.json")),
+    }
+
+
+async def test_names_are_unique_and_references_lead_somewhere(document: dict[str, Any]) -> None:
+    names = [operation["operationId"] for _, _, operation in operations(document)]
+    assert len(set(names)) == len(names)
+    schemas = document["components"]["schemas"]
+    for reference in re.findall(r'"\$ref":\s*"([^"]+)"', json.dumps(document)):
+        assert reference.removeprefix("#/components/schemas/") in schemas
+    for _, path, operation in operations(document):
+        in_path = [one["name"] for one in operation["parameters"] if one["in"] == "path"]
+        assert in_path == re.findall(r"\{(\w+)\}", path)
+
+
+async def test_what_is_still_to_come_is_documented_as_such(document: dict[str, Any]) -> None:
+    rewind = document["paths"]["/v1/sessions/{session}/rewind"]["post"]
+    assert "501" in rewind["responses"]
+    assert not any(status.startswith("2") for status in rewind["responses"])
+
+
+async def test_answers_have_exactly_the_documented_members(served: Served, document: dict[str, Any]) -> None:
+    client = served.client
+    await client.put("/v1/sessions/s1", json={"system": "Be kind.", "tools": [{"name": "f"}], "metadata": {"a": 1}})
+    turns = [
+        {"role": "user", "content": "word " * 400, "name": "ann"},
+        {"role": "assistant", "content": "yes", "ts": 7},
+    ]
+    append = await client.post("/v1/sessions/s1/turns", json={"turns": [*turns, {"role": "user", "content": "so?"}]})
+    life = (await served.sessions.view("default", "s1")).ref.incarnation
+    served.index.hits = [("default", Hit("s1", life, 1, 0, 0.5))]
+    got = {
+        answers.AppendAnswer: append,
+        answers.SessionAnswer: await client.get("/v1/sessions/s1"),
+        answers.TurnsAnswer: await client.get("/v1/sessions/s1/turns"),
+        answers.ContextAnswer: await client.get("/v1/sessions/s1/context?budget_tokens=300&query=word"),
+        answers.SearchAnswer: await client.post("/v1/search", json={"query": "word"}),
+        answers.Health: await client.get("/readyz"),
+        answers.Problem: await client.get("/v1/sessions/s1/context?format=x"),
+    }
+    for kind, answer in got.items():
+        assert_is_exactly(kind, answer)
+    assert got[answers.ContextAnswer].json()["recalled"] or got[answers.ContextAnswer].json()["left_out"]
+
+
+def assert_is_exactly(kind: type[msgspec.Struct], answer: httpx.Response) -> None:
+    """Decodes as the documented type, and holds nothing that the type has not."""
+    decoded = msgspec.json.decode(answer.content, type=kind)
+    assert json.loads(msgspec.json.encode(decoded)) == answer.json()
+
+
+async def test_the_statuses_of_refusals_are_documented(served: Served, document: dict[str, Any]) -> None:
+    append = document["paths"]["/v1/sessions/{session}/turns"]["post"]["responses"]
+    media = {"content-type": "application/json"}
+    url = "/v1/sessions/s1/turns"
+    seen = {
+        (await served.client.post(url, content=b"{", headers=media)).status_code,
+        (await served.client.post(url, content=b"{}", headers=media)).status_code,
+        (await served.client.post(url, content=b"{}")).status_code,
+        (await served.client.post(url, content=b" " * 5_000_000, headers=media)).status_code,
+        (await served.client.post(url, json={"role": "user", "content": "hi", "id": "a"})).status_code,
+        (await served.client.post(url, json={"role": "user", "content": "ho", "id": "a"})).status_code,
+        (await served.client.post(url, json={}, headers={"host": "evil.example"})).status_code,
+    }
+    assert seen == {400, 422, 415, 413, 201, 409, 403}
+    assert {str(status) for status in seen} <= append.keys()

@@ -1,0 +1,90 @@
+"""The gateway's application on a real Redis, in this process, with vectors that a test decides."""
+
+from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+
+import httpx
+import numpy as np
+
+from prefold.embedding import CosineScale, Embedder, Matrix, Vector
+from prefold.errors import UnavailableError
+from prefold.gateway.answers import Durability
+from prefold.gateway.background import InBackground
+from prefold.gateway.composition import Collaborators, application
+from prefold.gateway.finding import Finder, Hit
+from prefold.gateway.guard import Guard, LoopbackGuard
+from prefold.gateway.settings import GatewaySettings
+from prefold.storage import Sessions, connect_sessions
+from prefold.tokens import load_counter
+
+
+@dataclass
+class DecidedIndex:
+    """Answers a search with what the test put in, for the tenant that it put it in for."""
+
+    hits: list[tuple[str, Hit]] = field(default_factory=list)
+    is_down: bool = False
+    asked: list[dict[str, object]] = field(default_factory=list)
+
+    async def search(
+        self, tenant: str, vector: Vector, text: str, *, session: str | None, user: str | None, limit: int
+    ) -> Sequence[Hit]:
+        self.asked.append({"tenant": tenant, "text": text, "session": session, "user": user, "limit": limit})
+        if self.is_down:
+            raise UnavailableError("the vector store does not answer")
+        mine = [hit for owner, hit in self.hits if owner == tenant and session in (None, hit.session)]
+        return mine[:limit]
+
+
+class SmallEmbedder:
+    """One vector for everything."""
+
+    id = "small"
+    dimension = 4
+    max_batch = 8
+    scale = CosineScale()
+
+    def embed_documents(self, texts: Sequence[str]) -> Matrix:
+        return np.full((len(texts), 4), 0.5, dtype=np.float32)
+
+    def embed_query(self, text: str) -> Vector:
+        return np.full(4, 0.5, dtype=np.float32)
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class Served:
+    """A gateway in this process."""
+
+    client: httpx.AsyncClient
+    sessions: Sessions
+    index: DecidedIndex
+
+
+def gateway_settings(**given: object) -> GatewaySettings:
+    """Settings that no environment changes."""
+    return GatewaySettings.model_validate({"redis_url": "redis://127.0.0.1:1/0", **given})
+
+
+@asynccontextmanager
+async def served_gateway(
+    redis_url: str, *, guard: Guard | None = None, durability: Durability = "fast", **given: object
+) -> AsyncIterator[Served]:
+    """A client of a gateway on that Redis; counter and embedder are loaded."""
+    settings = gateway_settings(**given)
+    index = DecidedIndex()
+    counter = InBackground("counter", load_counter)
+    embedder: InBackground[Embedder] = InBackground("embedder", SmallEmbedder)
+    with ThreadPoolExecutor(1) as executor:
+        async with connect_sessions(redis_url) as sessions:
+            await counter.get()
+            await embedder.get()
+            finder = Finder(sessions, index, embedder, executor)
+            parts = Collaborators(sessions, finder, counter, guard or LoopbackGuard(), durability)
+            app = application(settings, parts)
+            transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
+            async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:7077") as client:
+                yield Served(client, sessions, index)
