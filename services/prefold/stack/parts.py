@@ -1,0 +1,145 @@
+"""Which processes make the stack, and how each is started."""
+
+import http
+import http.client
+import os
+import signal
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+from prefold.config.flags import environment_of, variable_of
+from prefold.stack.places import DataFolder, check_port_is_free, free_port
+from prefold.stack.redis_server import RedisServer, find_redis_server, queue_options, session_options
+from prefold.stack.settings import StackSettings
+from prefold.stack.supervisor import Part
+
+LOOPBACK = "127.0.0.1"
+
+RoleCommand = Callable[[str], list[str]]
+"""Command line of a role such as ``worker embed``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """The processes by stage, and the addresses at which they will be."""
+
+    stages: tuple[tuple[Part, ...], ...]
+    gateway_url: str
+    redis_url: str
+    queue_url: str
+    qdrant_url: str
+
+
+def role_command(role: str) -> list[str]:
+    """``prefold ROLE``, by the script that belongs to this interpreter, so that ``ps`` shows the role."""
+    script = Path(sysconfig.get_path("scripts")) / "prefold"
+    program = [str(script)] if script.exists() else [sys.executable, "-m", "prefold.cli.main"]
+    return [*program, *role.split()]
+
+
+def make_plan(settings: StackSettings, folder: DataFolder, command: RoleCommand = role_command) -> Plan:
+    """Decide on ports and programs. Raises ConfigurationError where the port is taken or no Redis is found."""
+    if settings.port:
+        check_port_is_free(settings.host, settings.port)
+    port = settings.port or free_port(settings.host)
+    qdrant_url = settings.qdrant_url or f"http://{LOOPBACK}:{free_port(LOOPBACK)}"
+    servers = _redis_servers(settings, folder)
+    redis_url = settings.redis_url or servers["sessions"].url
+    queue_url = settings.queue_url or servers["queue"].url
+
+    environment = _environment(settings)
+    environment |= {
+        "PREFOLD_REDIS_URL": redis_url,
+        "PREFOLD_QUEUE_URL": queue_url,
+        "PREFOLD_QDRANT_URL": qdrant_url,
+        "PREFOLD_PORT": str(port),
+    }
+    redis = tuple(_redis_part(name, server, folder) for name, server in servers.items())
+    vectors = () if settings.qdrant_url else (_vectors_part(qdrant_url, environment, folder, command),)
+    roles = tuple(
+        Part(f"{role} {number}" if number > 1 else role, command(role), environment)
+        for role, number in _numbered(_roles(settings))
+    )
+    gateway = Part("gateway", command("gateway"), environment, is_ready=_gateway_is_ready(settings.host, port))
+    return Plan((redis, vectors, (gateway, *roles)), _url(settings.host, port), redis_url, queue_url, qdrant_url)
+
+
+def _roles(settings: StackSettings) -> list[str]:
+    """One entry a process; the same role may stand more than once."""
+    return ["dispatcher", *["worker embed"] * settings.embed_workers, *["worker compact"] * settings.compact_workers]
+
+
+def _environment(settings: StackSettings) -> dict[str, str]:
+    """What every process gets: our own environment with the settings that hold here."""
+    ours = {variable_of(StackSettings, name) for name in StackSettings.model_fields}
+    inherited = {name: value for name, value in os.environ.items() if name not in ours}
+    return inherited | environment_of(settings) | {"PREFOLD_LOG_FORMAT": "json"}
+
+
+def _redis_servers(settings: StackSettings, folder: DataFolder) -> dict[str, RedisServer]:
+    wanted = {}
+    if settings.redis_url is None:
+        wanted["sessions"] = session_options(settings.durability)
+    if settings.queue_url is None:
+        wanted["queue"] = queue_options()
+    if not wanted:
+        return {}
+    program = find_redis_server()
+    return {
+        name: RedisServer(program, folder.sockets / f"{name}.sock", folder.folder(name), options)
+        for name, options in wanted.items()
+    }
+
+
+def _redis_part(name: str, server: RedisServer, folder: DataFolder) -> Part:
+    return Part(
+        f"redis {name}",
+        server.command(),
+        dict(os.environ),
+        is_ready=server.answers,
+        ready_within=timedelta(minutes=10),  # it may have a long file to load
+        stop_within=timedelta(seconds=0.8),
+        death_signal=signal.SIGTERM,  # it writes what it still holds, which matters for the class `fast`
+        inherits=(folder.lock_descriptor,),
+    )
+
+
+def _vectors_part(url: str, environment: dict[str, str], folder: DataFolder, command: RoleCommand) -> Part:
+    port = url.rpartition(":")[2]
+    return Part(
+        "vectors",
+        command("vectors"),
+        environment | {"PREFOLD_VECTORS_HOST": LOOPBACK, "PREFOLD_VECTORS_PORT": port},
+        is_ready=lambda: _answers_http(LOOPBACK, int(port), "/readyz"),
+        stop_within=timedelta(seconds=0.8),
+        inherits=(folder.lock_descriptor,),
+    )
+
+
+def _gateway_is_ready(host: str, port: int) -> Callable[[], bool]:
+    reachable = {"0.0.0.0": LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104 - only compared
+    return lambda: _answers_http(reachable, port, "/readyz")
+
+
+def _answers_http(host: str, port: int, path: str) -> bool:
+    connection = http.client.HTTPConnection(host, port, timeout=1)
+    try:
+        connection.request("GET", path)
+        return connection.getresponse().status == http.HTTPStatus.OK
+    except (OSError, http.client.HTTPException):
+        return False
+    finally:
+        connection.close()
+
+
+def _numbered(names: Sequence[str]) -> Iterator[tuple[str, int]]:
+    for index, name in enumerate(names):
+        yield name, names[: index + 1].count(name)
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,0 +1,23 @@
+"""Settings of ``prefold up``."""
+
+from pydantic import Field
+
+from prefold.config.settings import (
+    DataDirSettings,
+    DurabilitySettings,
+    EmbedderSettings,
+    HttpUrl,
+    ListenSettings,
+    RedisUrl,
+    SummarizerSettings,
+)
+
+
+class StackSettings(ListenSettings, DataDirSettings, DurabilitySettings, EmbedderSettings, SummarizerSettings):
+    """An address replaces the embedded part; the other settings are passed on to the processes."""
+
+    redis_url: RedisUrl | None = Field(None, description="Redis of the sessions, instead of the embedded one.")
+    queue_url: RedisUrl | None = Field(None, description="Redis of the job queue, instead of the embedded one.")
+    qdrant_url: HttpUrl | None = Field(None, description="Qdrant, instead of the embedded vector store.")
+    embed_workers: int = Field(1, ge=0, le=64, description="Worker processes that embed turns.")
+    compact_workers: int = Field(1, ge=0, le=64, description="Worker processes that write summaries.")

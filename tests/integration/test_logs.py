@@ -1,0 +1,60 @@
+"""What a process writes to standard error. In processes of their own, because logging is configured once."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+CODE = """
+import logging, structlog
+from prefold.config.logs import configure_logging
+from prefold.config.settings import ProcessSettings
+
+configure_logging("gateway", ProcessSettings())
+log = structlog.get_logger()
+log.debug("hidden")
+log.info("swap", session="s-1", freed_tokens=12)
+logging.getLogger("rq.worker").warning("from a %s", "library")
+logging.getLogger("httpx").info("hidden")
+secret_local = "my secret"
+try:
+    raise ValueError("broken")
+except ValueError:
+    log.exception("failed")
+    logging.getLogger("library").exception("failed too")
+"""
+
+
+def run(**environment: str) -> str:
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PREFOLD_")} | environment
+    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, env=env, timeout=30, check=True)
+    assert done.stdout == ""
+    return done.stderr
+
+
+def events(**environment: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in run(**environment).splitlines()]
+
+
+def test_away_from_a_terminal_every_event_is_a_line_of_json_with_its_role() -> None:
+    found = events()
+    assert [event["event"] for event in found] == ["swap", "from a library", "failed", "failed too"]
+    assert {event["role"] for event in found} == {"gateway"}
+    assert found[0]["freed_tokens"] == 12
+    assert all({"level", "timestamp"} <= event.keys() for event in found)
+
+
+def test_an_exception_comes_with_its_traceback() -> None:
+    assert all("ValueError: broken" in event["exception"] for event in events() if event["level"] == "error")
+
+
+def test_the_level_is_set_by_a_variable() -> None:
+    assert "hidden" in [event["event"] for event in events(PREFOLD_LOG_LEVEL="debug")]
+    assert [event["event"] for event in events(PREFOLD_LOG_LEVEL="error")] == ["failed", "failed too"]
+
+
+def test_the_readable_form_shows_no_local_variable() -> None:
+    text = run(PREFOLD_LOG_FORMAT="console")
+    assert "ValueError: broken" in text
+    assert "my secret" not in text
