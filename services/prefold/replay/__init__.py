@@ -1,0 +1,1 @@
+"""Replays a recorded conversation against a gateway and checks every context that it serves."""

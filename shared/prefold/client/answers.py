@@ -1,0 +1,179 @@
+"""From the gateway's JSON to results, and from its refusals to errors. Members that we do not know are ignored."""
+
+import json
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, TypeVar
+
+import httpx
+
+from prefold.client.results import (
+    Appended,
+    AppendedTurn,
+    BuildState,
+    Context,
+    ContextState,
+    Format,
+    Found,
+    JsonObject,
+    Session,
+    StandbyState,
+)
+from prefold.errors import (
+    ConflictError,
+    GoneError,
+    InvalidInputError,
+    NotFoundError,
+    OverloadedError,
+    PrefoldError,
+    RefusedError,
+    TooLargeError,
+    TransientError,
+    UnauthenticatedError,
+    UnavailableError,
+)
+
+T = TypeVar("T")
+
+_REFUSALS: Mapping[int, type[RefusedError]] = {
+    400: InvalidInputError,
+    401: UnauthenticatedError,
+    403: UnauthenticatedError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: GoneError,
+    413: TooLargeError,
+    422: InvalidInputError,
+}
+_OUTAGES: Mapping[int, type[TransientError]] = {
+    429: OverloadedError,
+    502: UnavailableError,
+    503: UnavailableError,
+    504: UnavailableError,
+}
+
+
+def read(response: httpx.Response, parse: Callable[[JsonObject], T]) -> T:
+    """The parsed answer. Raises the error that the response stands for (``prefold.errors``)."""
+    if response.is_success:
+        try:
+            return parse(response.json())
+        except (ValueError, KeyError, TypeError) as error:
+            raise PrefoldError(
+                f"{response.url} does not answer as a Prefold gateway does", code="unexpected_answer"
+            ) from error
+    raise _error_of(response)
+
+
+def _error_of(response: httpx.Response) -> PrefoldError:
+    status, problem = response.status_code, _problem(response)
+    detail = str(problem.get("detail") or f"{response.url} answered {status} {response.reason_phrase}".rstrip())
+    code, field = problem.get("code"), problem.get("field")
+    outage = _OUTAGES.get(status)
+    if outage is not None:
+        return outage(detail, code=code, field=field, retry_after=retry_after(response.headers))
+    if status >= 500:
+        return PrefoldError(detail, code=code or "internal", field=field)
+    return _REFUSALS.get(status, RefusedError)(detail, code=code, field=field)
+
+
+def _problem(response: httpx.Response) -> JsonObject:
+    try:
+        problem = json.loads(response.content)
+    except ValueError:  # a proxy's error page
+        return {}
+    return problem if isinstance(problem, dict) else {}
+
+
+def retry_after(headers: Mapping[str, str]) -> timedelta | None:
+    """The pause that ``Retry-After`` asks for, in seconds or until a date; None without a readable one."""
+    value = headers.get("retry-after", "").strip()
+    try:
+        if value.isascii() and value.isdecimal():
+            return timedelta(seconds=int(value))
+        until = parsedate_to_datetime(value)
+    except (ValueError, OverflowError):
+        return None
+    at = until if until.tzinfo else until.replace(tzinfo=UTC)
+    return max(timedelta(0), at - datetime.now(UTC))
+
+
+def parse_appended(answer: JsonObject) -> Appended:
+    """Of ``POST …/turns``."""
+    state = answer["context"]
+    return Appended(
+        turns=tuple(
+            AppendedTurn(turn["id"], turn["seq"], turn["tokens"], turn["duplicate"]) for turn in answer["turns"]
+        ),
+        context=ContextState(
+            version=state["version"],
+            swaps=state["swaps"],
+            tokens=state["tokens"],
+            window_tokens=state["window_tokens"],
+            hard_limit_tokens=state["hard_limit_tokens"],
+            status=state["status"],
+        ),
+        durability=answer["durability"],
+    )
+
+
+def parse_context(answer: JsonObject, form: Format) -> Context:
+    """Of ``GET …/context``."""
+    return Context(
+        version=answer["version"],
+        covers_to=answer["covers_to"],
+        status=answer["status"],
+        format=form,
+        system=answer["system"],
+        messages=tuple(answer["messages"]),
+        tokens=answer["tokens"]["total"],
+        sections=dict(answer["tokens"]["sections"]),
+        recalled=tuple(answer["recalled"]),
+        left_out=tuple(answer["left_out"]),
+    )
+
+
+def parse_session(answer: JsonObject) -> Session:
+    """Of ``PUT`` and ``GET /v1/sessions/{session}``."""
+    standby, build = answer["standby"], answer["build"]
+    return Session(
+        session=answer["session"],
+        user=answer["user"],
+        hard_limit_tokens=answer["limits"]["hard_limit_tokens"],
+        soft_threshold_tokens=answer["limits"]["soft_threshold_tokens"],
+        head_seq=answer["head_seq"],
+        version=answer["version"],
+        swaps=answer["swaps"],
+        status=answer["status"],
+        degraded=answer["degraded"],
+        tokens=answer["tokens"]["total"],
+        log_tokens=answer["tokens"]["log"],
+        covers_to=answer["active"]["covers_to"],
+        standby=StandbyState(standby["covers_to"], standby["tokens"], standby["coverage"]) if standby else None,
+        build=BuildState(build["covers_to"]) if build else None,
+        limit_crossings=answer["limit_crossings"],
+        ready_crossings=answer["ready_crossings"],
+    )
+
+
+def parse_turns(answer: JsonObject) -> tuple[JsonObject, ...]:
+    """Of ``GET …/turns``."""
+    return tuple(answer["turns"])
+
+
+def parse_found(answer: JsonObject) -> tuple[Found, ...]:
+    """Of ``POST /v1/search``."""
+    return tuple(_found(hit) for hit in answer["results"])
+
+
+def _found(hit: Mapping[str, Any]) -> Found:
+    return Found(
+        kind=hit["kind"],
+        session=hit["session"],
+        turn_id=hit["turn_id"],
+        seq=hit["seq"],
+        role=hit["role"],
+        text=hit["text"],
+        score=hit["score"],
+    )

@@ -1,0 +1,150 @@
+"""The blocking client."""
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+import httpx
+
+from prefold.client import calls
+from prefold.client.answers import read
+from prefold.client.calls import Call
+from prefold.client.connecting import DEFAULT_URL, client_options
+from prefold.client.results import Appended, Context, Format, Found, JsonObject, Session
+from prefold.client.retrying import Attempts, RetryPolicy, unavailable
+from prefold.errors import TransientError
+
+T = TypeVar("T")
+
+
+class Prefold:
+    """Talks to one gateway over kept-alive connections; safe to share between threads.
+
+    Every call raises the errors of ``prefold.errors``: RefusedError for what is refused again,
+    TransientError when the gateway could not be reached, or was not ready, within the deadline.
+    """
+
+    def __init__(
+        self,
+        url: str = DEFAULT_URL,
+        *,
+        api_key: str | None = None,
+        retry: RetryPolicy | None = None,
+        transport: httpx.BaseTransport | None = None,
+    ) -> None:
+        self.url = url
+        self._retry = retry or RetryPolicy()
+        self._http = httpx.Client(transport=transport, **client_options(url, api_key))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give the connections back. Closing twice is legal."""
+        self._http.close()
+
+    def create_session(
+        self,
+        session: str,
+        *,
+        user: str | None = None,
+        model: str | None = None,
+        hard_limit_tokens: int | None = None,
+        soft_ratio: float | None = None,
+        keep_recent_turns: int | None = None,
+        system: str | None = None,
+        tools: Sequence[Mapping[str, Any]] | None = None,
+        metadata: Mapping[str, Any] | None = None,
+    ) -> Session:
+        """Create a session, or change what is given of one. Optional: the first append creates it with defaults."""
+        options = {
+            "user": user,
+            "model": model,
+            "hard_limit_tokens": hard_limit_tokens,
+            "soft_ratio": soft_ratio,
+            "keep_recent_turns": keep_recent_turns,
+            "system": system,
+            "tools": tools,
+            "metadata": metadata,
+        }
+        return self._send(calls.create_session(session, options))
+
+    def session(self, session: str) -> Session:
+        """The session as it stands: limits, standby, build, swaps."""
+        return self._send(calls.session_state(session))
+
+    def append(
+        self,
+        session: str,
+        role: str,
+        content: str | Sequence[Mapping[str, Any]] | None,
+        *,
+        id: str | None = None,  # noqa: A002  # the API's own word
+        name: str | None = None,
+        ts: str | float | None = None,
+        usage: Mapping[str, Any] | None = None,
+        tool_calls: Sequence[Mapping[str, Any]] | None = None,
+        tool_call_id: str | None = None,
+    ) -> Appended:
+        """Publish one turn. Publishing it again with its ``id`` changes nothing; without one it gets a random id."""
+        turn = {"id": id, "role": role, "content": content, "name": name, "ts": ts, "usage": usage}
+        return self.append_many(session, [{**turn, "tool_calls": tool_calls, "tool_call_id": tool_call_id}])
+
+    def append_many(self, session: str, turns: Iterable[Mapping[str, Any]]) -> Appended:
+        """Publish several turns in order: all are stored, or none."""
+        return self._send(calls.append(session, turns))
+
+    def context(
+        self,
+        session: str,
+        *,
+        format: Format = "anthropic",  # noqa: A002  # the API's own word
+        query: str | None = None,
+        budget_tokens: int | None = None,
+    ) -> Context:
+        """What to send to the model now, within the session's limit and within ``budget_tokens``.
+
+        With a ``query`` stored turns that fit it stand beside the newest user turn.
+        """
+        return self._send(calls.context(session, format, query, budget_tokens))
+
+    def turns(self, session: str, *, after_seq: int = 0, limit: int = 500) -> tuple[JsonObject, ...]:
+        """One page (at most 500) of the log: turns verbatim as published, each with its ``seq``."""
+        return self._send(calls.turns(session, after_seq, limit))
+
+    def search(
+        self,
+        query: str,
+        *,
+        user: str | None = None,
+        session: str | None = None,
+        kinds: Sequence[str] | None = None,
+        limit: int | None = None,
+    ) -> tuple[Found, ...]:
+        """What is stored about ``query``, best first."""
+        filters = {"user": user, "session": session, "kinds": kinds, "limit": limit}
+        return self._send(calls.search(query, filters))
+
+    def _send(self, call: Call[T]) -> T:
+        attempts = Attempts(self._retry)
+        while True:
+            try:
+                return self._attempt(call, attempts.timeout_seconds())
+            except TransientError as error:
+                pause = attempts.pause_after(error)
+            time.sleep(pause)
+
+    def _attempt(self, call: Call[T], timeout_seconds: float) -> T:
+        try:
+            response = self._http.request(
+                call.method, call.path, params=call.query, content=call.body, timeout=timeout_seconds
+            )
+        except httpx.TransportError as error:
+            raise unavailable(error, self.url) from error
+        return read(response, call.parse)

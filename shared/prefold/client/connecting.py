@@ -1,0 +1,32 @@
+"""What both HTTP clients are built with."""
+
+from ipaddress import ip_address
+from typing import Any
+
+import httpx
+
+from prefold.errors import InvalidInputError
+
+DEFAULT_URL = "http://127.0.0.1:7077"
+
+
+def client_options(url: str, api_key: str | None) -> dict[str, Any]:
+    """Arguments of ``httpx.Client`` and ``httpx.AsyncClient``. InvalidInputError when ``url`` is no HTTP URL."""
+    try:
+        base = httpx.URL(url)
+    except httpx.InvalidURL as error:
+        raise InvalidInputError(f"not a URL: {error}", field="url") from error
+    if base.scheme not in ("http", "https") or not base.host:
+        raise InvalidInputError("must begin with http:// or https:// and name a host", field="url")
+    headers = {"Accept": "application/json", "Content-Type": "application/json"}
+    if api_key:
+        headers["Authorization"] = f"Bearer {api_key}"
+    # A proxy from the environment has no business between us and this very machine.
+    return {"base_url": base, "headers": headers, "trust_env": not _is_loopback(base.host)}
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -1,0 +1,131 @@
+"""What the calls return. Tokens are served tokens (calibrated by the usage that a backend reports)."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+JsonObject = dict[str, Any]
+Format = Literal["anthropic", "openai"]
+Status = Literal["ok", "soft", "swapped", "degraded"]
+
+
+@dataclass(frozen=True, slots=True)
+class AppendedTurn:
+    id: str
+    seq: int
+    tokens: int
+    duplicate: bool
+    """It was stored before, with the same content: nothing has changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class ContextState:
+    """Where the session's context stands after an append."""
+
+    version: int
+    swaps: int
+    tokens: int
+    window_tokens: int
+    hard_limit_tokens: int
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """Every turn of the call is stored."""
+
+    turns: tuple[AppendedTurn, ...]
+    context: ContextState
+    durability: str
+    """``durable`` or ``fast``: what a crash of the store can lose."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What to send to the model, never over the session's hard limit."""
+
+    version: int
+    covers_to: int
+    """The summary stands for turns 1 to here; 0: there is none yet."""
+    status: Status
+    format: Format
+    system: str
+    """For ``openai`` it also is the first of ``messages``."""
+    messages: tuple[JsonObject, ...]
+    tokens: int
+    sections: Mapping[str, int]
+    """Tokens of each part; they add up to ``tokens``."""
+    recalled: tuple[JsonObject, ...]
+    left_out: tuple[JsonObject, ...]
+
+    def anthropic(self) -> JsonObject:
+        """Arguments for Anthropic's ``messages.create``: ``messages``, and ``system`` where there is one.
+
+        ValueError for a context that was read in another format.
+        """
+        self._require("anthropic")
+        messages: JsonObject = {"messages": list(self.messages)}
+        return {"system": self.system, **messages} if self.system else messages
+
+    def openai(self) -> JsonObject:
+        """Arguments for OpenAI's ``chat.completions.create``: ``messages``, the system message first.
+
+        ValueError for a context that was read in another format.
+        """
+        self._require("openai")
+        return {"messages": list(self.messages)}
+
+    def _require(self, wanted: Format) -> None:
+        if self.format != wanted:
+            raise ValueError(f"this context was read with format={self.format!r}; read it with format={wanted!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class StandbyState:
+    """The next summary, waiting for the limit."""
+
+    covers_to: int
+    tokens: int
+    coverage: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class BuildState:
+    """A summary that is being written."""
+
+    covers_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    session: str
+    user: str | None
+    hard_limit_tokens: int
+    soft_threshold_tokens: int
+    head_seq: int
+    version: int
+    swaps: int
+    status: Status
+    degraded: bool
+    tokens: int
+    log_tokens: int
+    """Raw tokens of every turn: what the whole conversation would cost."""
+    covers_to: int
+    standby: StandbyState | None
+    build: BuildState | None
+    limit_crossings: int
+    ready_crossings: int
+    """How many of them found a standby ready."""
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A hit of a search, verbatim from the log."""
+
+    kind: str
+    session: str
+    turn_id: str
+    seq: int
+    role: str
+    text: str
+    score: float

@@ -1,0 +1,66 @@
+"""When a call is tried again: connections that fail, 429 and 502 to 504, until the call's own deadline.
+
+Every call of this client is idempotent (turns always have an id), so a lost answer is safe to ask for again.
+"""
+
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import httpx
+
+from prefold.errors import TransientError, UnavailableError
+
+
+@dataclass(frozen=True, slots=True)
+class RetryPolicy:
+    """Bounds of one call, retries included."""
+
+    deadline_seconds: float = 30.0
+    """No attempt starts, and no pause ends, later than this after the call began."""
+    attempt_seconds: float = 10.0
+    """Longest wait of one attempt for the connection, or for the next bytes."""
+    first_pause_seconds: float = 0.1
+    """Upper end of the first pause; doubles with each attempt."""
+    longest_pause_seconds: float = 5.0
+
+
+class Attempts:
+    """The attempts of one call. Not shared between calls."""
+
+    def __init__(
+        self,
+        policy: RetryPolicy,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self._policy = policy
+        self._clock = clock
+        self._jitter = jitter
+        self._ends_at = clock() + policy.deadline_seconds
+        self._failures = 0
+
+    def timeout_seconds(self) -> float:
+        """What the next attempt may take at most."""
+        return max(0.001, min(self._policy.attempt_seconds, self._ends_at - self._clock()))
+
+    def pause_after(self, error: TransientError) -> float:
+        """Seconds to wait before the next attempt; raises ``error`` when that would pass the deadline.
+
+        Never shorter than the server's Retry-After; the jitter on top keeps many clients from coming back at once.
+        """
+        backoff = min(self._policy.first_pause_seconds * 2.0**self._failures, self._policy.longest_pause_seconds)
+        self._failures += 1
+        asked = error.retry_after.total_seconds() if error.retry_after else 0.0
+        pause = asked + backoff * self._jitter()
+        if self._clock() + pause >= self._ends_at:
+            raise error
+        return pause
+
+
+def unavailable(error: httpx.TransportError, url: str) -> UnavailableError:
+    """What a transport's failure means to the caller: nobody answered."""
+    told = str(error) or type(error).__name__
+    return UnavailableError(f"{url} does not answer: {told}", code="no_answer")
