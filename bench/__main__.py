@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.appends import append_rows, swap_rows
+from bench.background import dispatch_rows, embed_rows
+from bench.http import http_rows
 from bench.measure import Row
 from bench.reads import read_rows
 
@@ -16,6 +18,9 @@ SUITES: Mapping[str, Suite] = {
     "append": lambda scale: append_rows("fast", 2000 // scale) + append_rows("durable", 300 // scale),
     "swap": lambda scale: swap_rows(40 // scale),
     "read": lambda scale: read_rows(1000 // scale),
+    "http": lambda scale: http_rows(300 // scale),
+    "embed": lambda scale: embed_rows(400 // scale),
+    "dispatch": lambda scale: dispatch_rows(20_000 // scale),
 }
 """By name; ``scale`` divides the number of calls."""
 

@@ -8,7 +8,7 @@ from bench.appends import TENANT, Appender
 from bench.measure import ROUNDS, Row, Timed, median_of, timed_calls
 from bench.servers import make_turn, server_cpu_seconds, session_server
 from prefold.conversation.project import anthropic_messages_json, parse_lines
-from prefold.storage import Sessions, connect_sessions
+from prefold.storage import connect_sessions
 from prefold.storage.keys import SessionKeys
 
 
@@ -69,6 +69,3 @@ async def _p50(loop: asyncio.AbstractEventLoop, calls: int, call: object) -> flo
         await call()  # type: ignore[operator]
         taken.append(loop.time() - start)
     return sorted(taken)[len(taken) // 2] * 1e6
-
-
-__all__ = ["Sessions", "read_rows"]

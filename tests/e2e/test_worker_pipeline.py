@@ -10,6 +10,7 @@ from prefold.conversation import prepare_turn
 from prefold.embedding import Embedder, create_embedder
 from prefold.recall import CollectionSpec, VectorIndex, connect_vectors, query_words
 from prefold.storage import Sessions, connect_sessions
+from prefold.storage.types import SessionOptions
 from prefold.tokens import load_counter
 from tests.support.vectors import RunningVectors, running_vectors
 from tests.support.waiting import wait_until_async
@@ -85,3 +86,23 @@ async def test_turns_are_found_by_meaning_though_dispatcher_and_worker_are_kille
         await wait_until_async("nothing is due", nothing_is_due, timeout=20)
     hits = await index.search("acme", vector=embedder.embed_query("What is my breakfast?"), words=query_words(""))
     assert (hits[0].ref.session, hits[0].seq) == ("s0", 1)
+
+
+async def test_a_session_past_its_soft_threshold_gets_its_standby_before_the_limit(
+    redis_url: str, queue_url: str, sessions: Sessions
+) -> None:
+    settings = environment(queue_url, redis_url)
+    await sessions.open("acme", "long", SessionOptions(hard_limit_tokens=4_000))
+    with role_process("dispatcher", **settings), role_process("worker", "compact", **settings):
+        for number in range(40):
+            text = f"Order {number} of the shop in Lyon came late, and the parcel held {number + 3} broken cups. " * 4
+            await say(sessions, "long", f"t{number}", text)
+            if (await sessions.view("acme", "long")).status == "soft":
+                break
+
+        async def standby() -> object:
+            return (await sessions.view("acme", "long")).standby
+
+        await wait_until_async("the standby is there", standby, timeout=30)
+    view = await sessions.view("acme", "long")
+    assert (view.swaps, view.limit_crossings) == (0, 0)

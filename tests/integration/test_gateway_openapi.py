@@ -88,7 +88,7 @@ async def test_answers_have_exactly_the_documented_members(served: Served, docum
     append = await client.post("/v1/sessions/s1/turns", json={"turns": [*turns, {"role": "user", "content": "so?"}]})
     life = (await served.sessions.view("default", "s1")).ref.incarnation
     served.index.hits = [("default", Hit("s1", life, 1, 0, 0.5))]
-    got = {
+    got: dict[type[msgspec.Struct], httpx.Response] = {
         answers.AppendAnswer: append,
         answers.SessionAnswer: await client.get("/v1/sessions/s1"),
         answers.TurnsAnswer: await client.get("/v1/sessions/s1/turns"),

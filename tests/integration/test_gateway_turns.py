@@ -107,3 +107,14 @@ async def test_tool_rounds_in_openai_form_are_kept_whole_and_served_in_both_form
     anthropic = (await served.client.get("/v1/sessions/s1/context")).json()["messages"]
     assert [message["role"] for message in anthropic] == ["user", "assistant", "user"]
     assert anthropic[1]["content"] == [{"type": "tool_use", "id": "call_1", "name": "look_up", "input": {"order": 7}}]
+
+
+async def test_a_long_turn_is_read_beside_the_others_and_comes_back_whole(served: Served) -> None:
+    text = "word 東京 👩‍👧 " * 20_000
+    answer = await served.client.post("/v1/sessions/s1/turns", json={"role": "user", "content": text})
+    assert answer.status_code == 201
+    (stored,) = (await served.client.get("/v1/sessions/s1/turns")).json()["turns"]
+    assert stored["content"] == text
+    bad = {"turns": [{"role": "user", "content": text}, {"role": "user", "content": 7}]}
+    refused = await served.client.post("/v1/sessions/s2/turns", json=bad)
+    assert (refused.status_code, refused.json()["field"]) == (422, "turns[1].content")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from prefold.storage import Sessions, connect_sessions
+from prefold.storage.keys import SessionKeys
 from prefold.storage.types import AppendResult, BuildTicket, SessionOptions
 from tests.support.storage import (
     LEASE_MS,
@@ -199,6 +200,22 @@ async def test_an_event_and_due_entries_tell_what_is_to_be_done(sessions: Sessio
     assert await sessions.due_sets.due(later, 10) == []
     assert await sessions.embedded_to(answer.ref, "turns_x_3") == answer.turns[-1].seq
     assert await sessions.embedded_to(answer.ref, "turns_other_3") == 0
+
+
+async def test_hints_that_cannot_be_read_are_dropped_and_hide_no_others(sessions: Sessions) -> None:
+    await sessions.events.ensure_groups()
+    answer = await append(sessions, turn("user", "Hello"))
+    keys = SessionKeys.of(TENANT, SESSION)
+    await sessions.client.xadd(keys.events, {"other": "1"})
+    await sessions.client.xadd(keys.events, {"turns": "a b"})
+    await sessions.client.zadd(keys.due, {"nonsense": 1, "embed:a:b": 2})
+    (event,) = await sessions.events.read("one", 10, 1)
+    assert event.ref == answer.ref
+    await sessions.events.ack([event])
+    assert await sessions.events.pending("one") == []
+    (item,) = await sessions.due_sets.due(4_000_000_000_000, 10)
+    assert item.ref == answer.ref
+    assert await sessions.client.zcard(keys.due) == 1
 
 
 async def test_another_dispatcher_takes_over_events_that_were_left_lying(sessions: Sessions) -> None:

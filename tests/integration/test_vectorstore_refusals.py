@@ -62,6 +62,8 @@ BAD_POINTS = {
     "too few dimensions": dense(1, 0, 0),
     "too many dimensions": dense(1, 0, 0, 0, 0),
     "zeros": dense(0, 0, 0, 0),
+    "too small for 32 bits": dense(1e-30, 0, 0, 0),
+    "too long for 32 bits": dense(1e38, 1e38, 0, 0),
     "infinite in 32 bits": dense(1e39, 0, 0, 0),
     "strings for numbers": one(vector={"dense": ["1", "0", "0", "0"]}),
     "nulls for numbers": one(vector={"dense": [None, 0, 0, 0]}),

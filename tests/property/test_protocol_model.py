@@ -21,6 +21,7 @@ SCOPES = [
     small(Scope("erased and created again", turns=3, endings=1, builders=1)),
     Scope("tool rounds", kinds="ucr", turns=6, builders=1, clock=False),
     small(Scope("late results", kinds="ucrl", turns=5, builders=1, clock=False)),
+    Scope("tool rounds rewound", kinds="ucr", turns=5, rewinds=1, builders=1, clock=False),
     Scope("parallel calls", kinds="ucr", turns=6, builders=1, calls=2, clock=False),
     Scope("thinking rounds", kinds="ucr", turns=6, builders=1, thinking=True, clock=False),
     Scope("limits lowered and raised", kinds="ucr", turns=5, limits=(6, 12), builders=1, clock=False),
@@ -52,8 +53,7 @@ NEEDED_FOR = {
     Guard.EDIT_RAISES: (EDIT, "stale"),
     Guard.REWIND_RAISES: (REWIND, "stale"),
     Guard.RECORD_OUTLIVES_LEASE: (EDIT, "stale"),
-    Guard.RECORD_OUTLIVES_COMMIT: (QUIET, "stale"),
-    Guard.BEYOND: (TWO, "progress"),
+    Guard.RECORD_NEEDED: (QUIET, "stale"),
     Guard.CUT_NOW: (QUIET, "newest user turn"),
     Guard.GAIN: (TOOLS, "progress"),
     Guard.LEASE: (TWO, "lease"),
@@ -63,6 +63,10 @@ NEEDED_FOR = {
     Guard.DROP_STANDBY: (QUIET, "stale"),
     Guard.FALL_BACK: (QUIET, "stale"),
     Guard.PURGE_APPLIED: (QUIET, "stale"),
+    Guard.NO_CALL_LEFT_OPEN: (
+        small(Scope("rewound call", kinds="uc", turns=4, rewinds=1, builders=1, clock=False)),
+        "rounds",
+    ),
     Guard.RECHECK_CUTS: (QUIET, "newest user turn"),
     Guard.ERASE_DROPS_DERIVED: (ENDING, "resurrection"),
     Guard.NEXT_FOLLOWS: (QUIET, "stale"),
@@ -73,6 +77,10 @@ NEEDED_FOR = {
     Guard.USER_STAYS: (TOOLS, "progress"),
     Guard.CARRY_WHEN_OVER: (LIMITS, "progress"),
     Guard.TASK_IN_VIEW: (TOOLS, "newest user turn"),
+    Guard.NEWER_TASK: (
+        small(Scope("agent run", kinds="uc", turns=9, builders=1, clock=False)),
+        "newest user turn",
+    ),
     Guard.GAP_MARKED: (TOOLS, "coverage"),
     Guard.MARKER_ROOM: (Scope("tight", turns=5, builders=1, clock=False, hard=6, soft=4, low=6), "limit"),
     Guard.HEAD_YIELDS: (
@@ -105,6 +113,15 @@ def test_with_every_guard_no_reachable_state_breaks_an_invariant(scope: Scope) -
 def test_with_every_guard_no_state_of_a_larger_space_breaks_an_invariant(scope: Scope) -> None:
     found = search(scope)
     assert found.violation is None, f"{scope.name}: {found.violation}"
+
+
+@pytest.mark.parametrize("scope", [QUIET, TWO, small(TWO)], ids=lambda scope: scope.name)
+def test_a_repeated_commit_is_refused_by_the_ended_record_or_by_what_stands_and_needs_one_of_them(scope: Scope) -> None:
+    for one in (replace(scope, beyond=False), replace(scope, record_ends=False)):
+        found = search(one)
+        assert found.violation is None, str(found.violation)
+    neither = search(replace(scope, beyond=False, record_ends=False), kind="progress")
+    assert neither.violation is not None
 
 
 def test_an_erasure_need_not_raise_the_epoch_because_the_incarnation_is_new() -> None:

@@ -34,7 +34,7 @@ from prefold.storage import Sessions, connect_sessions
 from prefold.storage.keys import SessionKeys
 from prefold.storage.log import stored_turn
 from prefold.storage.state import SessionState
-from prefold.storage.types import BuildTicket, BuiltSummary, HeadFragment, SessionOptions, SessionRef
+from prefold.storage.types import BuildTicket, BuiltSummary, HeadFragment, SessionOptions
 from prefold.tokens import load_counter
 from tests.support.contexts import recount
 from tests.support.redis import RunningRedis
@@ -51,6 +51,7 @@ MUST_REACH = {
     *(f"commit: {outcome}" for outcome in ("standby", "swapped", "stale", "no_gain")),
     *("append swaps", "head carries a turn", "round lost from view", "thinking holds a swap", "calibrated"),
 }
+HEAD_PARTS = ("first_message", "task", "ledger", "summary")
 words = st.sampled_from(WORDS)
 
 
@@ -72,6 +73,9 @@ class Oracle:
     """One a seq."""
     prepared: list[PreparedTurn] = field(default_factory=list)
     builders: list[Builder] = field(default_factory=list)
+
+    heads: dict[int, int] = field(default_factory=lambda: {0: 0})
+    """Tokens of the head that was committed, by what it covers."""
 
     def seq_of(self, turn_id: str) -> int | None:
         return next((n for n, raw in enumerate(self.published, 1) if raw["id"] == turn_id), None)
@@ -270,7 +274,8 @@ class StorageMachine(RuleBasedStateMachine):
     def commit_of(self, builder: Builder, tokens: int) -> None:
         builders = self.oracle.builders
         before = self.run(self.sessions.view(TENANT, SESSION))
-        result = self.run(self.sessions.commit_build(builder.ticket, self.built(builder.ticket, tokens)))
+        summary = self.built(builder.ticket, tokens)
+        result = self.run(self.sessions.commit_build(builder.ticket, summary))
         self.reached[f"commit: {result.outcome}"] += 1
         if builder is not builders[-1] or builder.over:
             assert result.outcome == "stale", "a void ticket was taken"
@@ -278,6 +283,7 @@ class StorageMachine(RuleBasedStateMachine):
             assert result.outcome != "stale", "growth made a build void"
         if result.outcome in ("standby", "swapped"):
             builder.over = True
+            self.oracle.heads[builder.ticket.covers_to] = sum(part.tokens for part in summary.fragments)
         else:
             assert self.run(self.sessions.view(TENANT, SESSION)) == before, "a refused commit left something"
 
@@ -311,8 +317,7 @@ class StorageMachine(RuleBasedStateMachine):
         begun = self.run(self.sessions.begin_build(TENANT, SESSION, self.state().incarnation, LEASE_MS))
         if isinstance(begun, BuildTicket):
             self.oracle.builders.append(Builder(begun, self.now_ms + LEASE_MS))
-            outcome = self.run(self.sessions.commit_build(begun, self.built(begun, 20))).outcome
-            assert outcome in ("standby", "swapped", "no_gain")
+            self.commit_of(self.oracle.builders[-1], 20)
             self.everything_holds()
         else:
             assert begun in ("not_due", "no_cut")
@@ -336,6 +341,8 @@ class StorageMachine(RuleBasedStateMachine):
         tokens = {seq: (own, closer) for seq, own, closer, _ in map(_counts, entries)}
         empty = {seq for seq, _, _, shown in map(_counts, entries) if not shown}
 
+        head = sum(line.tokens for line in lines if line.part in HEAD_PARTS)
+        assert header["head_tokens"] == state.htok == head, "the count of the head differs from its lines"
         served = math.ceil((sum(line.tokens for line in lines) + state.fix) * state.cal / 1000)
         assert state.tok == sum(line.tokens for line in lines), "the count of the context differs from its lines"
         assert served <= state.hard, f"over the limit: {served} > {state.hard}"
@@ -346,7 +353,7 @@ class StorageMachine(RuleBasedStateMachine):
         self.grows_only_at_its_end(body, state.ver)
         whole = self.covers_all(lines, state.cov, state, empty)
         assert whole or state.deg, "turns are missing, and the session is not called degraded"
-        assert state.full == _whole_tokens(state, tokens, empty), "the undegraded count is wrong"
+        assert state.full == self.whole_tokens(state, tokens, empty), "the undegraded count is wrong"
         self.reached["head carries a turn"] += any(line.part == "task" and not line.seq for line in lines)
         self.reached["round lost from view"] += state.lost
         self.reached["thinking holds a swap"] += bool(state.deg and state.nx)
@@ -400,6 +407,13 @@ class StorageMachine(RuleBasedStateMachine):
         assert shown == [seq for seq in range(reached + 1, state.head + 1) if seq not in empty], "a gap, or an overlap"
         return not gaps and not any(line.part == "short" for line in lines)
 
+    def whole_tokens(self, state: SessionState, tokens: Mapping[int, tuple[int, int]], empty: set[int]) -> int:
+        """Tokens of the active head (or the opener) and all turns after it, the first without its closer."""
+        window = [tokens[seq] for seq in range(state.cov + 1, state.head + 1) if seq not in empty]
+        opener = OPENER_TOKENS if state.opens and not state.cov else 0
+        head = self.oracle.heads[state.cov]
+        return head + opener + sum(own + closer for own, closer in window) - (window[0][1] if window else 0)
+
     def newest_user_is_there(self, lines: list[Fragment], newest: int) -> None:
         if newest:
             mark = self.oracle.mark(newest).encode()
@@ -432,13 +446,6 @@ def _gap_range(line: Fragment) -> tuple[int, int]:
     return int(first), int(last)
 
 
-def _whole_tokens(state: SessionState, tokens: Mapping[int, tuple[int, int]], empty: set[int]) -> int:
-    """Tokens of the active head (or the opener) and all turns after it, the first without its closer."""
-    window = [tokens[seq] for seq in range(state.cov + 1, state.head + 1) if seq not in empty]
-    opener = OPENER_TOKENS if state.opens and not state.cov else 0
-    return state.htok + opener + sum(own + closer for own, closer in window) - (window[0][1] if window else 0)
-
-
 @lru_cache(maxsize=100_000)
 def _recount(line: Fragment) -> int:
     return recount(b'[{"role":"user","content":[' + line.content + b"]}]", "")
@@ -454,7 +461,7 @@ def histories(server: RunningRedis, runner: asyncio.Runner, examples: int) -> No
     """Runs so many; the machine is made anew, with the server and the loop of this test."""
     reached: Counter[str] = Counter()
     bound = type("StorageMachine", (StorageMachine,), {"server": server, "runner": runner, "reached": reached})
-    run_state_machine_as_test(  # type: ignore[no-untyped-call]
+    run_state_machine_as_test(
         bound,
         settings=settings(
             max_examples=examples,

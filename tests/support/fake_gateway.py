@@ -195,6 +195,7 @@ def session_answer(name: str, session: FakeSession) -> JsonObject:
         "build": None,
         "limit_crossings": session.crossings,
         "ready_crossings": session.crossings,
+        "embedded_to": len(session.turns),
     }
 
 

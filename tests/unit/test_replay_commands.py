@@ -105,7 +105,7 @@ def test_the_demo_in_plain_lines_tells_swaps_and_the_end(gateway: FakeGateway, c
     said = capsys.readouterr().out
     assert "turn  20/189" in said
     assert "swap: 3," in said
-    assert "standby ready: turns 1-" in said
+    assert "standby ready: covers turns 1-" in said
     assert "What the model sees after 189 turns" in said
     assert "What was sent to the model" in said
     assert "\x1b" not in said

@@ -97,10 +97,10 @@ def session_of(**changes: Any) -> Session:
         (session_of(tokens=2500), "○ asked for"),
         (session_of(tokens=2500, degraded=True), "○ asked for; until it is there, the oldest turns give way"),
         (session_of(build=BuildState(5)), "● being built: turns 1–5"),
-        (session_of(standby=StandbyState(5, 800, 1.0)), "● ready: turns 1–5 in 800 tokens"),
+        (session_of(standby=StandbyState(5, 800, 1.0)), "● ready: covers turns 1–5, a swap leaves 800 tokens"),
         (
             session_of(standby=StandbyState(5, 800, 1.0), build=BuildState(9)),
-            "● ready: turns 1–5 in 800 tokens, and a newer one is being built",
+            "● ready: covers turns 1–5, a swap leaves 800 tokens (a newer one in work)",
         ),
     ],
 )

@@ -48,7 +48,7 @@ class ContextCalls:
                 return _tagged(304, tag)
             served = await self._assemble(stored, form, budget, None)
             return _tagged(200, tag, served.to_json())
-        recalled = await self._recall.recall(stored, text)
+        recalled = await self._recall.recall(stored, text, is_whole=budget is None)
         body = (await self._assemble(stored, form, budget, recalled)).to_json()
         tag = f'"q-{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
         return _tagged(304, tag) if exchange.has_tag(tag) else _tagged(200, tag, body)

@@ -96,7 +96,7 @@ class Door:
         return operation, Exchange(tenant, path, scope, receive, request_id)
 
     async def _handle(self, operation: Operation, exchange: Exchange) -> Response:
-        if self._metrics.in_flight > self._most_in_flight:
+        if self._metrics.in_flight > self._most_in_flight and not operation.public:  # probes are answered all the same
             raise UnavailableError("too many requests at once", code="overloaded")
         try:
             async with asyncio.timeout(self._within) as exchange.deadline:

@@ -11,17 +11,22 @@ import orjson
 import structlog
 
 from prefold.assembly import RecalledItem, RecallInput
+from prefold.conversation import parse_lines
 from prefold.embedding import Embedder, Vector
 from prefold.errors import NotFoundError, RefusedError, TransientError, UnavailableError
 from prefold.gateway.background import InBackground
 from prefold.storage import Sessions
-from prefold.storage.types import StoredContext, StoredTurn
+from prefold.storage.types import SessionView, StoredContext, StoredTurn
 
 log = structlog.get_logger(__name__)
 
 _RECALLED_TURNS = 12
 _SAME_WORDS = 0.85
 """Share of common words from which two hits say the same."""
+_MOST_SKIPPED = 100
+"""Hits that are asked for in addition, because a window's turns are often the best ones."""
+_READS_AT_ONCE = 8
+"""Of the log, by all searches of the process: the connections are there for others too."""
 _WORD = re.compile(r"\w+")
 _SPARE = 3
 """How many times more hits are asked for than wanted: near-duplicates and dead ones fall away."""
@@ -71,6 +76,7 @@ class Finder:
         self._index = index
         self._embedder = embedder
         self._executor = executor
+        self._places = asyncio.Semaphore(_READS_AT_ONCE)
 
     @property
     def is_ready(self) -> bool:
@@ -78,19 +84,31 @@ class Finder:
         return self._embedder.is_ready
 
     async def find(
-        self, tenant: str, query: str, *, session: str | None = None, user: str | None = None, limit: int
+        self,
+        tenant: str,
+        query: str,
+        *,
+        limit: int,
+        session: str | None = None,
+        user: str | None = None,
+        skip: frozenset[int] = frozenset(),
     ) -> list[FoundTurn]:
-        """At most ``limit`` turns, best first, no two that say the same.
+        """At most ``limit`` turns, best first, no two that say the same, none whose number is in ``skip``.
 
         Raises ``UnavailableError`` when embedder or vector store do not answer. Waits for the embedder to load.
         """
-        hits = await self._hits(tenant, query, session, user, limit * _SPARE)
-        by_session: dict[str, list[Hit]] = {}
-        for hit in hits:
-            by_session.setdefault(hit.session, []).append(hit)
-        found = await asyncio.gather(*(self._read(tenant, name, user, them) for name, them in by_session.items()))
-        ranked = sorted((turn for turns in found for turn in turns), key=lambda turn: (-turn.score, turn.seq))
-        return without_near_duplicates(ranked)[:limit]
+        most = limit * _SPARE + min(len(skip), _MOST_SKIPPED)
+        found = await self._hits(tenant, query, session, user, most)
+        hits = sorted((hit for hit in found if hit.seq not in skip), key=lambda hit: -hit.score)
+        lives = _Lives(self._sessions, self._places, tenant, user)
+        kept: list[FoundTurn] = []
+        # By batches, because a second one is only needed when much of the first fell away.
+        for start in range(0, len(hits), limit):
+            read = await asyncio.gather(*(self._read(lives, hit) for hit in hits[start : start + limit]))
+            kept = without_near_duplicates([*kept, *(turn for turn in read if turn is not None)])
+            if len(kept) >= limit:
+                break
+        return kept[:limit]
 
     async def _hits(self, tenant: str, query: str, session: str | None, user: str | None, limit: int) -> Sequence[Hit]:
         try:
@@ -102,23 +120,41 @@ class Finder:
             log.error("recall_refused", reason=error.detail, code=error.code)
             raise UnavailableError("search is not set up rightly", code="recall_unavailable") from error
 
-    async def _read(self, tenant: str, session: str, user: str | None, hits: Sequence[Hit]) -> list[FoundTurn]:
-        """The hits that the log confirms: same life of the session, same user, a turn of that number."""
+    async def _read(self, lives: "_Lives", hit: Hit) -> FoundTurn | None:
+        """The hit as the log has it; ``None`` where the log does not confirm it."""
+        view = await lives.view(hit.session)
+        if view is None or view.ref.incarnation != hit.incarnation or not 0 < hit.seq <= view.head_seq:
+            return None
+        async with self._places:
+            page = await self._sessions.read_turns(lives.tenant, hit.session, hit.seq - 1, 1)
+        if not page or (page[0].seq, page[0].revision) != (hit.seq, hit.revision):
+            return None
+        return found_turn(hit.session, page[0], hit.score)
+
+
+class _Lives:
+    """The sessions of one search, each looked at once: those of the tenant and, if one is named, of the user."""
+
+    def __init__(self, sessions: Sessions, places: asyncio.Semaphore, tenant: str, user: str | None) -> None:
+        self.tenant = tenant
+        self._sessions = sessions
+        self._places = places
+        self._user = user
+        self._views: dict[str, asyncio.Task[SessionView | None]] = {}
+
+    async def view(self, session: str) -> SessionView | None:
+        """The session now; ``None``: gone, or another user's."""
+        if session not in self._views:
+            self._views[session] = asyncio.create_task(self._look(session))
+        return await self._views[session]
+
+    async def _look(self, session: str) -> SessionView | None:
         try:
-            view = await self._sessions.view(tenant, session)
+            async with self._places:
+                view = await self._sessions.view(self.tenant, session)
         except NotFoundError:
-            return []
-        if user is not None and view.user != user:
-            return []
-        alive = [hit for hit in hits if hit.incarnation == view.ref.incarnation and 0 < hit.seq <= view.head_seq]
-        pages = await asyncio.gather(
-            *(self._sessions.read_turns(tenant, session, hit.seq - 1, 1) for hit in alive),
-        )
-        return [
-            found_turn(session, page[0], hit.score)
-            for hit, page in zip(alive, pages, strict=True)
-            if page and (page[0].seq, page[0].revision) == (hit.seq, hit.revision)
-        ]
+            return None
+        return view if self._user in (None, view.user) else None
 
 
 class ContextRecall:
@@ -128,14 +164,21 @@ class ContextRecall:
         self._finder = finder
         self._within = within_seconds
 
-    async def recall(self, stored: StoredContext, query: str) -> RecallInput:
-        """Turns of the same session. A failure is named in the input and reported in the answer."""
+    async def recall(self, stored: StoredContext, query: str, *, is_whole: bool) -> RecallInput:
+        """Turns of the same session. A failure is named in the input and reported in the answer.
+
+        ``is_whole``: the window will be served as it is stored, so its turns need not be found.
+        """
         if not self._finder.is_ready:
             return RecallInput(failure="embedder_loading")
         try:
             async with asyncio.timeout(self._within):
                 found = await self._finder.find(
-                    stored.ref.tenant, query, session=stored.ref.session, limit=_RECALLED_TURNS
+                    stored.ref.tenant,
+                    query,
+                    session=stored.ref.session,
+                    limit=_RECALLED_TURNS,
+                    skip=_turns_in(stored) if is_whole else frozenset(),
                 )
         except TimeoutError:
             log.warning("recall_too_slow", tenant=stored.ref.tenant, session=stored.ref.session)
@@ -147,6 +190,11 @@ class ContextRecall:
             log.error("recall_failed", tenant=stored.ref.tenant, error=type(error).__qualname__)
             return RecallInput(failure="failed")
         return RecallInput([RecalledItem(one.seq, one.role, one.ts, one.text, one.score) for one in found])
+
+
+def _turns_in(stored: StoredContext) -> frozenset[int]:
+    _, fragments = parse_lines(stored.body)
+    return frozenset(fragment.seq for fragment in fragments if fragment.part not in ("gap", "closer"))
 
 
 def without_near_duplicates(turns: Sequence[FoundTurn]) -> list[FoundTurn]:

@@ -44,7 +44,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         if self._refused:
             return  # what is still under way is read and dropped, else the client loses the answer to a reset
         super().data_received(data)
-        if self._head_open and not self._refused and not self.transport.is_closing():
+        if self._head_open and not self.transport.is_closing():
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_MOST_BYTES:
                 self._refuse(431, "head_too_large", "the request line and headers are too large")
@@ -103,6 +103,7 @@ class BoundedHttpProtocol(HttpToolsProtocol):
 
     def _refuse(self, status: int, code: str, detail: str) -> None:
         self._stop_head_timer()
+        self._head_open = False
         document: dict[str, Any] = {
             "type": f"urn:prefold:problem:{code}",
             "title": STATUS_LINE[status][13:-2].decode(),

@@ -44,7 +44,7 @@ def play_plain(replay: Replay, turns: int, console: Console) -> None:
             told.append(_swap_line(SwapRecord.of(step)))
         if session.standby and session.standby.covers_to != standby:
             standby = session.standby.covers_to
-            told.append(f"standby ready: turns 1-{standby} in {session.standby.tokens:,} tokens")
+            told.append(f"standby ready: covers turns 1-{standby}, a swap leaves {session.standby.tokens:,} tokens")
         if told or step.number % _PROGRESS_TURNS == 0:
             _tell(console, step, turns, told)
 

@@ -111,8 +111,10 @@ class LiveView:
         session = self._session
         label = Text("standby ", FAINT)
         if session.standby:
-            told = f"● ready: turns 1–{session.standby.covers_to} in {session.standby.tokens:,} tokens"
-            return label + Text(told + (", and a newer one is being built" if session.build else ""), "green")
+            told = (
+                f"● ready: covers turns 1–{session.standby.covers_to}, a swap leaves {session.standby.tokens:,} tokens"
+            )
+            return label + Text(told + (" (a newer one in work)" if session.build else ""), "green")
         if session.build:
             return label + Text(f"● being built: turns 1–{session.build.covers_to}", "yellow")
         if session.degraded:

@@ -11,7 +11,7 @@ from prefold.vectorstore.collection import POINTS_PER_CALL, Collection
 from prefold.vectorstore.fields import Fields, check_depth
 from prefold.vectorstore.filters import optional_filter, parse_filter
 from prefold.vectorstore.gate import read_json
-from prefold.vectorstore.identifiers import point_id, point_ids
+from prefold.vectorstore.identifiers import payload_path, point_id, point_ids
 from prefold.vectorstore.indexes import parse_index, render_index
 from prefold.vectorstore.layout import parse_creation
 from prefold.vectorstore.points import parse_point, raw_points
@@ -69,7 +69,8 @@ class Calls:
 
     async def delete_index(self, request: Request) -> object:
         """Forgets an index."""
-        return _completed(await self._collection(request).delete_index(request.path_params["field"]))
+        field = payload_path(request.path_params["field"], "field_name")
+        return _completed(await self._collection(request).delete_index(field))
 
     async def upsert(self, request: Request) -> object:
         """Writes points: all are checked before the first is written."""
@@ -94,10 +95,11 @@ class Calls:
         """Merges members into payloads, by ids or by filter."""
         collection = self._collection(request)
         fields = Fields(await self._body(request), "")
-        payload, key = fields.take("payload"), fields.optional_text("key")
+        payload, key = fields.take("payload"), fields.take("key")
         if not isinstance(payload, dict):
             raise malformed("payload", "expected an object")
         check_depth(payload, "payload")
+        key = None if key is None else payload_path(key, "key")
         ids, chosen = _selection(fields)
         if chosen is not None:
             return _completed(await collection.set_payload_matching(chosen, payload, key))
@@ -109,7 +111,7 @@ class Calls:
         fields = Fields(await self._body(request), "")
         fields.drop("shard_key")
         ids = point_ids(fields.take("ids"), "ids")
-        payload, vector = with_payload(fields, default=True), with_vector(fields, default=False)
+        payload, vector = with_payload(fields, default=True), with_vector(fields, collection.layout)
         fields.done()
         if len(ids) > MAX_LIMIT:
             raise malformed("ids", f"more than {MAX_LIMIT}")
@@ -144,7 +146,7 @@ class Calls:
             limit=fields.integer("limit", 10, 1, MAX_LIMIT),
             filter=optional_filter(fields.take("filter"), "filter"),
             with_payload=with_payload(fields, default=True),
-            with_vector=with_vector(fields, default=False),
+            with_vector=with_vector(fields, collection.layout),
         )
         fields.done()
         records, following = collection.scroll(page)

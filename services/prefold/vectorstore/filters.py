@@ -5,7 +5,7 @@ from typing import Any
 import qdrant_edge as edge
 
 from prefold.vectorstore.fields import MAX_DEPTH, Fields, array, number
-from prefold.vectorstore.identifiers import point_ids
+from prefold.vectorstore.identifiers import payload_path, point_ids
 from prefold.vectorstore.rejections import malformed, unsupported
 
 Condition = Any
@@ -71,13 +71,13 @@ def _condition(value: object, path: str, depth: int) -> Condition:
 
 def _payload_key(fields: Fields, name: str) -> str:
     inner = Fields(fields.take(name), fields.at(name))
-    key = inner.text("key")
+    key = payload_path(inner.take("key"), inner.at("key"))
     inner.done()
     return key
 
 
 def _field_condition(fields: Fields) -> edge.FieldCondition:
-    key = fields.text("key")
+    key = payload_path(fields.take("key"), fields.at("key"))
     match = fields.take("match")
     bounds = fields.take("range")
     fields.done()

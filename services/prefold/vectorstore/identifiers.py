@@ -3,6 +3,8 @@
 import re
 import uuid
 
+import qdrant_edge as edge
+
 from prefold.vectorstore.fields import array
 from prefold.vectorstore.rejections import malformed, wrong
 
@@ -32,6 +34,16 @@ def point_id(value: object, path: str) -> PointId:
 def point_ids(value: object, path: str) -> list[PointId]:
     """An array of ids."""
     return [point_id(item, f"{path}[{index}]") for index, item in enumerate(array(value, path))]
+
+
+def payload_path(value: object, path: str) -> str:
+    """The path of a member of the payload, such as ``tenant`` or ``place.city``."""
+    if isinstance(value, str):
+        try:
+            return edge.IsEmptyCondition(value).key
+        except ValueError:
+            pass
+    raise malformed(path, f"value {repr(value)[:80]} is not the path of a payload's member")
 
 
 def collection_name(name: str) -> str:

@@ -6,7 +6,8 @@ from typing import Any, Final
 import qdrant_edge as edge
 
 from prefold.vectorstore.fields import Fields
-from prefold.vectorstore.rejections import malformed, unsupported
+from prefold.vectorstore.identifiers import payload_path
+from prefold.vectorstore.rejections import unsupported
 
 _BUILDERS: Final[dict[str, Callable[..., Any]]] = {
     "keyword": edge.KeywordIndexParams,
@@ -32,11 +33,9 @@ _NAMES: Final = {
 def parse_index(body: object) -> tuple[str, Any]:
     """Field and schema that a call to create an index asks for."""
     fields = Fields(body, "")
-    field = fields.text("field_name")
+    field = payload_path(fields.take("field_name"), "field_name")
     schema = fields.take("field_schema")
     fields.done()
-    if not field:
-        raise malformed("field_name", "expected a name")
     return field, _schema({"type": schema} if isinstance(schema, str) else schema)
 
 

@@ -1,7 +1,7 @@
 """Points of an upsert, checked before any is written.
 
 qdrant-edge writes an update to its log before it looks at it: a batch that it refuses is partly applied when the
-log is read again. NaN and vectors of length zero it takes without a word. So nothing wrong may reach it.
+log is read again. NaN and vectors without a direction it takes without a word. So nothing wrong may reach it.
 """
 
 from collections.abc import Iterator
@@ -38,13 +38,13 @@ def parse_point(raw: tuple[object, object, object], layout: Layout, path: str) -
 
 
 def dense_vector(value: object, layout: DenseLayout, path: str) -> list[float]:
-    """A dense vector of the right length with finite numbers; under cosine not of length zero."""
+    """A dense vector of the right length with finite numbers; under cosine one that has a direction."""
     items = array(value, path)
     vector = _finite_numbers(items, path)
     if len(items) != layout.size:
         raise wrong(f"{path}: Vector dimension error: expected dim: {layout.size}, got {len(items)}")
-    if layout.is_cosine and not vector.any():
-        raise wrong(f"{path}: a vector of zeros has no direction")
+    if layout.is_cosine and not _has_direction(vector):
+        raise wrong(f"{path}: the vector has no direction: its length is 0 or beyond 32 bits")
     return cast("list[float]", items)
 
 
@@ -60,6 +60,13 @@ def sparse_vector(value: object, path: str) -> edge.SparseVector:
     if len(set(indices)) != len(indices):
         raise malformed(fields.at("indices"), "an index stands twice")
     return edge.SparseVector(indices, cast("list[float]", values))
+
+
+def _has_direction(vector: NDArray[np.float32]) -> bool:
+    """False for what would be stored as zeros or NaN when it is divided by its length, in 32 bits."""
+    with np.errstate(over="ignore", under="ignore"):
+        squares = float(np.dot(vector, vector))
+    return 0.0 < squares < float("inf")
 
 
 def _finite_numbers(items: list[object], path: str) -> NDArray[np.float32]:

@@ -6,6 +6,7 @@ import qdrant_edge as edge
 
 from prefold.vectorstore.fields import Fields, array, number, texts
 from prefold.vectorstore.filters import optional_filter, parse_filter
+from prefold.vectorstore.identifiers import payload_path
 from prefold.vectorstore.layout import DEFAULT_VECTOR, Layout
 from prefold.vectorstore.points import dense_vector, sparse_vector
 from prefold.vectorstore.rejections import malformed, unsupported, wrong
@@ -32,7 +33,7 @@ def parse_query(body: object, layout: Layout, path: str = "") -> edge.QueryReque
         offset=fields.integer("offset", 0, 0, 1_000_000),
         query=_scoring(fields, layout, prefetches),
         prefetches=prefetches,
-        with_vector=with_vector(fields, default=False),
+        with_vector=with_vector(fields, layout),
         with_payload=with_payload(fields, default=False),
         filter=optional_filter(fields.take("filter"), fields.at("filter")),
         score_threshold=fields.optional_number("score_threshold"),
@@ -42,13 +43,16 @@ def parse_query(body: object, layout: Layout, path: str = "") -> edge.QueryReque
     return request
 
 
-def with_vector(fields: Fields, default: bool) -> WithVector:
-    """Which vectors to return: all, none, or those named."""
+def with_vector(fields: Fields, layout: Layout) -> WithVector:
+    """Which vectors to return: all, none (where nothing is said), or those named."""
     name = "with_vector" if "with_vector" in fields else "with_vectors"
     value = fields.take(name)
-    if value is None:
-        return default
-    return value if isinstance(value, bool) else texts(value, fields.at(name))
+    if value is None or isinstance(value, bool):
+        return bool(value)
+    names = texts(value, fields.at(name))
+    for unknown in set(names) - set(layout.dense) - set(layout.sparse):
+        raise wrong(f"{fields.at(name)}: Not existing vector name error: {unknown}")
+    return names
 
 
 def with_payload(fields: Fields, default: bool) -> WithPayload:
@@ -59,14 +63,18 @@ def with_payload(fields: Fields, default: bool) -> WithPayload:
     if isinstance(value, bool):
         return value
     if not isinstance(value, dict):
-        return texts(value, fields.at("with_payload"))
+        return _paths(value, fields.at("with_payload"))
     selector = Fields(value, fields.at("with_payload"))
     if "exclude" in selector:
-        chosen = edge.PayloadSelector.Exclude(texts(selector.take("exclude"), selector.at("exclude")))
+        chosen = edge.PayloadSelector.Exclude(_paths(selector.take("exclude"), selector.at("exclude")))
     else:
-        chosen = edge.PayloadSelector.Include(texts(selector.take("include"), selector.at("include")))
+        chosen = edge.PayloadSelector.Include(_paths(selector.take("include"), selector.at("include")))
     selector.done()
     return chosen
+
+
+def _paths(value: object, path: str) -> list[str]:
+    return [payload_path(item, path) for item in array(value, path)]
 
 
 def _prefetches(fields: Fields, layout: Layout, depth: int) -> list[edge.Prefetch]:
@@ -106,7 +114,7 @@ def _scoring(fields: Fields, layout: Layout, prefetches: list[edge.Prefetch]) ->
     if isinstance(value, dict) and not {"indices", "nearest"} & set(value):
         if not prefetches:
             raise wrong(f"{path}: a fusion needs prefetches")
-        return _fusion(value, path)
+        return _fusion(value, path, len(prefetches))
     if isinstance(value, dict) and "nearest" in value:
         inner = Fields(value, path)
         value, path = inner.take("nearest"), inner.at("nearest")
@@ -124,10 +132,10 @@ def _vector(value: object, using: str, layout: Layout, path: str) -> Any:
     raise wrong(f"{path}: Not existing vector name error: {using}")
 
 
-def _fusion(value: object, path: str) -> Any:
+def _fusion(value: object, path: str, lists: int) -> Any:
     fields = Fields(value, path)
     if "rrf" in fields:
-        fusion: Any = _rrf(Fields(fields.take("rrf"), fields.at("rrf")))
+        fusion: Any = _rrf(Fields(fields.take("rrf"), fields.at("rrf")), lists)
     elif "fusion" in fields:
         name = fields.text("fusion")
         if name not in ("rrf", "dbsf"):
@@ -139,14 +147,17 @@ def _fusion(value: object, path: str) -> Any:
     return fusion
 
 
-def _rrf(fields: Fields) -> edge.Fusion.Rrf:
+def _rrf(fields: Fields, lists: int) -> edge.Fusion.Rrf:
     k = fields.integer("k", _SERVERS_RRF_K, 1, 1_000_000)
-    weights = fields.take("weights")
+    given = fields.take("weights")
     fields.done()
-    if weights is None:
+    if given is None:
         return edge.Fusion.Rrf(k=k)
     path = fields.at("weights")
-    return edge.Fusion.Rrf(k=k, weights=[number(item, path) for item in array(weights, path)])
+    weights = [number(item, path) for item in array(given, path)]
+    if len(weights) != lists:
+        raise wrong(f"{path}: {len(weights)} weights for {lists} prefetches")
+    return edge.Fusion.Rrf(k=k, weights=weights)
 
 
 def _params(fields: Fields) -> edge.SearchParams | None:

@@ -97,9 +97,9 @@ class Planner:
         self._take_system()
         self._take_head()
         self._take_first_message()
-        self._lengthen_newest(whole_only=True)
+        self._complete_newest()
         self._take_window(reserve, markers)
-        self._lengthen_newest(whole_only=False)
+        self._lengthen_newest(reserve)
         self._compose()
         return self._plan
 
@@ -167,22 +167,26 @@ class Planner:
             if shorter is not None and not shorter.is_marker:
                 self._keep(index, shorter.group)
 
-    def _lengthen_newest(self, *, whole_only: bool) -> None:
-        """Gives the newest turn what is free: at once when that makes it whole, else what the window has left."""
-        index = len(self._parts.groups) - 1
-        if index < 0 or self._kept.get(index) is self._parts.groups[index]:
-            return
-        newest = self._parts.groups[index]
-        kept = self._kept.get(index)
-        room = self._free + (kept.tokens if kept else 0)
-        if whole_only and newest.tokens > room:
-            return
-        self._free = room
-        if newest.tokens <= room:
+    def _complete_newest(self) -> None:
+        """The newest turn whole, if that is possible now, before the window gets any room."""
+        newest, kept = self._newest()
+        if newest is not None and kept is not newest and newest.tokens <= self._free + (kept.tokens if kept else 0):
+            self._free += kept.tokens if kept else 0
             self._plan.keeps_open_round = True
-            self._keep(index, newest)
-        else:
+            self._keep(len(self._parts.groups) - 1, newest)
+
+    def _lengthen_newest(self, reserve: int) -> None:
+        """As much of the newest turn as the window has left room for."""
+        newest, kept = self._newest()
+        if newest is not None and kept is not newest and self._free > reserve:
+            room = self._free - reserve + (kept.tokens if kept else 0)
+            self._free += kept.tokens if kept else 0
             self._keep_shortened(newest, room)
+
+    def _newest(self) -> tuple[Group | None, Group | None]:
+        """The newest group as it is stored, and as it is kept until now."""
+        groups = self._parts.groups
+        return (groups[-1], self._kept.get(len(groups) - 1)) if groups else (None, None)
 
     def _take_window(self, reserve: int, markers: int) -> None:
         rest = [index for index in range(len(self._parts.groups) - 1) if index not in self._kept]

@@ -154,6 +154,7 @@ def parse_session(answer: JsonObject) -> Session:
         build=BuildState(build["covers_to"]) if build else None,
         limit_crossings=answer["limit_crossings"],
         ready_crossings=answer["ready_crossings"],
+        embedded_to=answer["embedded_to"],
     )
 
 

@@ -86,6 +86,7 @@ class StandbyState:
 
     covers_to: int
     tokens: int
+    """Of the whole context once it is swapped in, the turns after ``covers_to`` included."""
     coverage: float | None
 
 
@@ -116,6 +117,8 @@ class Session:
     limit_crossings: int
     ready_crossings: int
     """How many of them found a standby ready."""
+    embedded_to: int
+    """Seq up to which the turns can be searched."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,13 +13,18 @@ from prefold.storage.types import DueItem
 __all__ = ["DueSets"]
 
 
-def _item(partition: int, member: bytes, score: float) -> DueItem:
-    kind, life = member.decode().split(":", 1)
-    return DueItem(partition, cast("Literal['embed', 'compact', 'expire']", kind), parse_life(life), int(score))
+def _item(partition: int, member: bytes, score: float) -> DueItem | None:
+    """The entry, or None for one that cannot be read."""
+    try:
+        kind, life = member.decode().split(":", 1)
+        ref = parse_life(life)
+    except ValueError:
+        return None
+    return DueItem(partition, cast("Literal['embed', 'compact', 'expire']", kind), ref, int(score))
 
 
 class DueSets:
-    """Reads only: an entry is removed by the script that does the work."""
+    """Reads: an entry is removed by the script that does the work."""
 
     def __init__(self, client: Redis) -> None:
         self._client = client
@@ -32,8 +37,17 @@ class DueSets:
                     key = PartitionKeys.of(partition).due
                     pipe.zrangebyscore(key, "-inf", now_ms, start=0, num=limit, withscores=True)
                 replies = await pipe.execute()
-        return [
-            _item(partition, member, score)
-            for partition, reply in zip(partitions, replies, strict=True)
-            for member, score in reply
-        ]
+        items: list[DueItem] = []
+        for partition, reply in zip(partitions, replies, strict=True):
+            for member, score in reply:
+                item = _item(partition, member, score)
+                if item is not None:
+                    items.append(item)
+                else:
+                    await self._drop(partition, member)
+        return items
+
+    async def _drop(self, partition: int, member: bytes) -> None:
+        """Takes out an entry that nobody can read: a few of them would hide all others from ``limit``."""
+        with redis_failures():
+            await self._client.zrem(PartitionKeys.of(partition).due, member)

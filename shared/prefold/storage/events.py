@@ -23,14 +23,19 @@ def parse_life(life: str) -> SessionRef:
     return SessionRef(unquote(tenant), unquote(session), incarnation)
 
 
-def _event(partition: int, entry_id: bytes, fields: dict[bytes, bytes]) -> TurnEvent:
-    life, first, last, build = fields[b"turns"].decode().split(" ")
+def _event(partition: int, entry_id: bytes, fields: dict[bytes, bytes]) -> TurnEvent | None:
+    """The event, or None for an entry that no script of this version writes: a hint that cannot be read is no hint."""
+    try:
+        life, first, last, build = fields[b"turns"].decode().split(" ")
+        ref, first_seq, last_seq = parse_life(life), int(first), int(last)
+    except (KeyError, ValueError):
+        return None
     return TurnEvent(
         partition=partition,
         entry_id=entry_id.decode(),
-        ref=parse_life(life),
-        first_seq=int(first),
-        last_seq=int(last),
+        ref=ref,
+        first_seq=first_seq,
+        last_seq=last_seq,
         build_due=build == "1",
     )
 
@@ -76,16 +81,31 @@ class TurnEvents:
                 raise
             await self.ensure_groups()
             return []
-        return [
-            _event(self._partition[key], entry_id, fields)
+        return await self._readable(
+            (self._partition[key], entry_id, fields)
             for key, entries in reply or ()
             for entry_id, fields in entries
             if fields
-        ]
+        )
+
+    async def _readable(self, entries: Iterable[tuple[int, bytes, dict[bytes, bytes]]]) -> list[TurnEvent]:
+        """The entries as events; those that cannot be read are acknowledged, or they would come back for ever."""
+        events, unreadable = [], []
+        for partition, entry_id, fields in entries:
+            event = _event(partition, entry_id, fields)
+            if event is not None:
+                events.append(event)
+            else:
+                unreadable.append((partition, entry_id))
+        if unreadable:
+            with redis_failures():
+                for partition, entry_id in unreadable:
+                    await self._client.xack(PartitionKeys.of(partition).events, GROUP, entry_id)
+        return events
 
     async def claim(self, consumer: str, min_idle_ms: int, count: int = 100) -> list[TurnEvent]:
         """Takes over events that some consumer has left lying for ``min_idle_ms``."""
-        claimed: list[TurnEvent] = []
+        claimed: list[tuple[int, bytes, dict[bytes, bytes]]] = []
         with redis_failures():
             async with self._client.pipeline(transaction=False) as pipe:
                 for key in self._partition:
@@ -94,8 +114,8 @@ class TurnEvents:
         for partition, result in zip(self._partition.values(), results, strict=True):
             if isinstance(result, Exception):
                 continue
-            claimed += [_event(partition, entry_id, fields) for entry_id, fields in result[1] if fields]
-        return claimed
+            claimed += [(partition, entry_id, fields) for entry_id, fields in result[1] if fields]
+        return await self._readable(claimed)
 
     async def ack(self, events: Iterable[TurnEvent]) -> None:
         """Acknowledges events; twice is harmless."""

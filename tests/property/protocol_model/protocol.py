@@ -131,7 +131,7 @@ class Protocol:
     def _survives(self, summary: Summary, log: Log, intact: int, inside: Guard) -> bool:
         if self.on(inside) and summary.covers_to > intact:
             return False
-        return not self.on(Guard.RECHECK_CUTS) or cut_stands(log, summary, self.guards)
+        return not self.on(Guard.RECHECK_CUTS) or cut_stands(log, summary, self.scope.calls, self.guards)
 
     def _fallen_back(self, s: State, log: Log, intact: int) -> tuple[Summary | None, tuple[Summary, ...]]:
         left = [*s.applied, s.active] if s.active else []
@@ -234,8 +234,6 @@ class Protocol:
         summary = self.summary_of(ticket)
         if not self.accepts(s, ticket, summary):
             return after
-        if after.build and not self.on(Guard.RECORD_OUTLIVES_COMMIT):
-            after = after._replace(build=None)
         after = after._replace(standby=Standby(summary, render(summary, s.log, self.on(Guard.STRIP_CLOSER))))
         return self.refit(after) if self.on(Guard.REFIT_COMMIT) else after
 
@@ -249,11 +247,12 @@ class Protocol:
         checks = {
             Guard.INCARNATION: ticket.life == s.life,
             Guard.EPOCH: ticket.epoch == s.epoch,
-            Guard.BEYOND: ticket.covers_to > max(covers(s.active), covers(s.standby)),
-            Guard.CUT_NOW: cut_stands(s.log, summary, self.guards),
+            Guard.RECORD_NEEDED: s.build is not None and s.build.covers_to == ticket.covers_to,
+            Guard.CUT_NOW: cut_stands(s.log, summary, self.scope.calls, self.guards),
             Guard.GAIN: size(render(summary, s.log)) < size(render(s.active, s.log)),
         }
-        return s.exists and all(held for guard, held in checks.items() if self.on(guard))
+        beyond = ticket.covers_to > max(covers(s.active), covers(s.standby)) or not self.scope.beyond
+        return s.exists and beyond and all(held for guard, held in checks.items() if self.on(guard))
 
     def _may_renew(self, s: State, ticket: Ticket) -> bool:
         if not s.exists or not s.build:
@@ -265,7 +264,7 @@ class Protocol:
 
     def _released(self, s: State, ticket: Ticket, checked: Guard) -> State:
         if s.build and (self._holds(s, ticket) or not self.on(checked)):
-            return s._replace(build=s.build._replace(alive=False))
+            return s._replace(build=None if self.scope.record_ends else s.build._replace(alive=False))
         return s
 
     @staticmethod

@@ -68,10 +68,12 @@ def pick_cut(log: Log, floor: int, soft: int, over: bool, guards: Collection[Gua
     return None
 
 
-def cut_stands(log: Log, summary: Summary, guards: Collection[Guard]) -> bool:
+def cut_stands(log: Log, summary: Summary, calls: int, guards: Collection[Guard]) -> bool:
     """Whether a summary made earlier may still stand before the turns that follow it now."""
     after = next((turn for turn in log if turn.seq > summary.covers_to), None)
     if after is not None and not starts_group(after.kind, guards):
+        return False
+    if after is None and Guard.NO_CALL_LEFT_OPEN in guards and open_calls(log, calls):
         return False
     newest = newest_user(log)
     carried = {part[0] for part in (summary.first, summary.task) if part}

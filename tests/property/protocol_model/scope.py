@@ -13,8 +13,7 @@ class Guard(StrEnum):
     EDIT_RAISES = "an edit or delete at or below the recorded covers_to raises the epoch"
     REWIND_RAISES = "a rewind below the recorded covers_to raises the epoch"
     RECORD_OUTLIVES_LEASE = "the record counts after its lease expired"
-    RECORD_OUTLIVES_COMMIT = "the record counts after the commit and the swap"
-    BEYOND = "a commit must cover more than the active summary and the standby"
+    RECORD_NEEDED = "a commit needs the record of its build, which the first commit ended"
     CUT_NOW = "a commit checks its cut against the log as it is now"
     GAIN = "a commit must make the undegraded context smaller"
     LEASE = "one build in flight: a live lease refuses the next"
@@ -24,6 +23,7 @@ class Guard(StrEnum):
     DROP_STANDBY = "a change inside the standby drops it"
     FALL_BACK = "a change inside the active summary falls back to an older one"
     PURGE_APPLIED = "a change inside an applied summary removes it from those to fall back to"
+    NO_CALL_LEFT_OPEN = "a summary does not stand where a rewind left a call open at its end"
     RECHECK_CUTS = "a rewind or delete above a summary checks its cut again"
     ERASE_DROPS_DERIVED = "an erasure drops standby and summaries with the log"
     NEXT_FOLLOWS = "a change above the standby's cut rewrites the standby's context"
@@ -34,6 +34,7 @@ class Guard(StrEnum):
     USER_STAYS = "a cut does not cover the newest plain user turn unless the head carries it"
     CARRY_WHEN_OVER = "the newest plain user turn may be covered and carried when the log is over the limit"
     TASK_IN_VIEW = "the ladder keeps the newest plain user turn when its group goes"
+    NEWER_TASK = "the ladder puts the newest user turn in the place of one that a build carried"
     GAP_MARKED = "the ladder marks what it left out"
     MARKER_ROOM = "the ladder counts the marker that it will write"
     HEAD_YIELDS = "the ladder drops head fragments when the newest group needs the room"
@@ -66,6 +67,10 @@ class Scope:
     """Erasures and expiries of the whole session."""
     erase_raises: bool = True
     """An erasure raises the epoch."""
+    record_ends: bool = True
+    """A commit, refused or not, and giving back end the record of the build."""
+    beyond: bool = True
+    """A commit must cover more than the active summary and the standby."""
     limits: tuple[int, ...] = ()
     """Other hard limits that a PUT may set, each in turn."""
     clock: bool = True

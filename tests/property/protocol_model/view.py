@@ -114,6 +114,9 @@ class Ladder:
         if line.seq == self._first and not any(other.part == "first" for other in self._head):
             self._head.insert(0, Line("first", line.seq, line.rev, FIRST))
         elif line.seq == self._newest and Guard.TASK_IN_VIEW in self._guards:
+            carried = [other for other in self._head if other.part == "task"]
+            if carried and Guard.NEWER_TASK not in self._guards:
+                return
             self._head = [other for other in self._head if other.part != "task"]
             self._head.insert(
                 1 if self._head and self._head[0].part == "first" else 0, Line("task", line.seq, line.rev, SHORT)

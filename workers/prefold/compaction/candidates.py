@@ -103,7 +103,8 @@ def _outcome(call: Unit, result: Unit | None) -> str:
         return f" → ERROR: {result.text}"
     if changes_something(call.name) and len(result.text) > _BRIEF:
         return " → ok"
-    return f" → {result.text or '(empty)'}"
+    news = result.text.removeprefix(call.text).lstrip(", ") if call.text else result.text
+    return f" → {news or '(empty)'}"
 
 
 def _pool(kept: list[Candidate], weights: list[float], terms: list[NDArray[np.uint32]]) -> Pool:

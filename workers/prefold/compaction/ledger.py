@@ -113,7 +113,11 @@ _VALUE_SCORES = {
     ValueKind.CODE: 0.2,
     ValueKind.NUMBER: 0.3,
 }
+_TAKEN_UP = frozenset({ValueKind.EMAIL, ValueKind.ID, ValueKind.PHONE, ValueKind.AMOUNT, ValueKind.DATE})
+"""Kinds of an assistant's values that count when somebody took them up."""
 _LEAST_CHARACTERS = 4
+_LEAST_WORTH = 0.6
+"""A sentence that nothing but its values speaks for needs better ones than a bare number."""
 _RECENT_TURNS = 12
 """How far back a correction without a name for what it corrects may reach."""
 
@@ -141,12 +145,12 @@ def is_person(reading: TurnReading) -> bool:
 
 
 def _mentions(readings: Sequence[TurnReading]) -> dict[str, int]:
-    """In how many turns, tools' answers left out, each value occurs."""
+    """In how many turns each value was taken up: said by a person, or used in a call."""
     counts: dict[str, int] = {}
     for reading in readings:
-        if reading.role == "tool":
-            continue
-        for key in {value.key for unit in reading.units for value in unit.values}:
+        by_person = is_person(reading)
+        used = (unit for unit in reading.units if unit.kind == "call" or (by_person and unit.kind != "result"))
+        for key in {value.key for unit in used for value in unit.values}:
             counts[key] = counts.get(key, 0) + 1
     return counts
 
@@ -176,7 +180,7 @@ def _statement(reading: TurnReading, unit: Unit, mentions: Mapping[str, int]) ->
     if unit.cues & Cue.QUESTION and not unit.cues & Cue.FIRST_PERSON and not unit.values:
         return ()
     worth = sum(sorted((_VALUE_SCORES[value.kind] for value in unit.values), reverse=True)[:3])
-    if not found and worth < 0.6:
+    if not found and (worth < _LEAST_WORTH or unit.text.endswith((":", "："))):
         return ()
     kind = found[0][0] if found else EntryKind.STATEMENT
     score = (found[0][1] + 0.3 * (len(found) - 1) if found else 0.6) + 0.6 * worth
@@ -197,7 +201,7 @@ def _tool_values(reading: TurnReading, unit: Unit, mentions: Mapping[str, int]) 
 
 def _is_telling(value: Value, mentions: Mapping[str, int]) -> bool:
     """A tool's value counts when it says what it is, or when somebody took it up."""
-    if value.kind in (ValueKind.CODE, ValueKind.NUMBER):
+    if value.kind in (ValueKind.CODE, ValueKind.NUMBER) or (value.kind is ValueKind.ERROR and ":" not in value.text):
         return False
     return bool(value.label) or value.key in mentions
 
@@ -206,7 +210,7 @@ def _assistant_values(reading: TurnReading, unit: Unit, mentions: Mapping[str, i
     return (
         _value(reading, value, mentions, 0.3)
         for value in unit.values
-        if mentions.get(value.key, 0) > 1 and value.kind not in (ValueKind.CODE, ValueKind.NUMBER)
+        if value.key in mentions and value.kind in _TAKEN_UP
     )
 
 

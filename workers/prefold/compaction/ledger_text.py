@@ -17,6 +17,7 @@ _STATEMENT_SHARE = 0.75
 """Of the room, for statements, while there are values to show."""
 _LINE_TOKENS = 7
 _SAME_WORDS = 0.75
+_SAME_WORDS_AND_VALUES = 0.4
 _ROOM_FOR_TITLES = 120
 _CONSIDERED = 600
 
@@ -66,7 +67,7 @@ def _choose(ledger: Ledger, room_tokens: int, counter: TokenCounter, carried: Se
                 waiting.append(entry)
                 continue
             own = frozenset(terms_of(entry.text))
-            if any(_overlap(own, other) >= _SAME_WORDS for other in words):
+            if _repeats(entry, own, chosen, words):
                 continue
             words.append(own)
             statements_left -= cost
@@ -91,8 +92,17 @@ def _is_told(entry: LedgerEntry, elsewhere: str, chosen: Iterable[LedgerEntry]) 
     """Whether a text beside the ledger, or a chosen statement, has it already."""
     if entry.by_person:
         return bool(elsewhere) and not entry.replaces and " ".join(entry.text.lower().split()) in elsewhere
-    value = entry.values[0]
-    return any(value in other.text for other in chosen if other.by_person)
+    value = " ".join(entry.values[0].lower().split())
+    return value in elsewhere or any(value in other.text.lower() for other in chosen if other.by_person)
+
+
+def _repeats(
+    entry: LedgerEntry, own: frozenset[int], chosen: Sequence[LedgerEntry], words: Sequence[frozenset[int]]
+) -> bool:
+    """Whether it says again, in about the same words, what stands already; fewer words do where no value is new."""
+    told = [value for value in entry.values if any(value in other.text for other in chosen if other.by_person)]
+    same = _SAME_WORDS if len(told) < len(entry.values) else _SAME_WORDS_AND_VALUES
+    return any(_overlap(own, other) >= same for other in words)
 
 
 def _overlap(one: frozenset[int], other: frozenset[int]) -> float:

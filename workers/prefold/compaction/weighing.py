@@ -39,6 +39,7 @@ _VALUES = {
 }
 _MOST_FOR_VALUES = 1.4
 _ASSISTANT = 0.35
+_MUSING = ("think", "thought", "plan", "reflect", "todo")
 _CHANGING = (
     "book", "update", "create", "delete", "cancel", "send", "edit", "write", "insert", "replace", "modify", "submit", "add",
     "remove", "set", "save", "apply", "install", "commit", "push", "pay", "refund", "transfer", "upgrade", "move", "reserve", "order", "schedule", "assign", "close",
@@ -66,7 +67,7 @@ def _place(said: int, total_tokens: int, is_person: bool) -> float:
 
 def _weight(unit: Unit, is_person: bool) -> float:
     if unit.kind == "call":
-        return 1.6 if changes_something(unit.name) else 0.6
+        return 1.6 if changes_something(unit.name) else 0.6 if not unit.name.lower().startswith(_MUSING) else 0.25
     if unit.kind == "result":
         return 0.8 if unit.is_error else 0.25
     if unit.kind == "image":

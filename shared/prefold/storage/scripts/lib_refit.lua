@@ -24,14 +24,22 @@ local function kept_turn(seq, part, most)
   if not raw then return nil end
   local e = entry_of(raw)
   if e.tokens > most and e.short then
-    return { name = part, tokens = e.short_tokens, text = part_line('user', seq, part, e.short_tokens, e.short) }
+    return { name = part, seq = seq, tokens = e.short_tokens, text = part_line('user', seq, part, e.short_tokens, e.short) }
   end
-  return { name = part, tokens = e.tokens, text = part_line('user', seq, part, e.tokens, e.content) }
+  return { name = part, seq = seq, tokens = e.tokens, text = part_line('user', seq, part, e.tokens, e.content) }
 end
 
 local function has_part(parts, name)
   for _, p in ipairs(parts) do if p.name == name then return true end end
   return false
+end
+
+-- A turn that a build carried is in its summary: once a newer one needs the place, it goes. Returns the tokens freed.
+local function drop_carried(head)
+  for i, p in ipairs(head) do
+    if p.name == 'task' and not p.seq then table.remove(head, i); return p.tokens end
+  end
+  return 0
 end
 
 -- Puts what must survive a gap that reaches to `gap_to` into the head: the first user message, the newest.
@@ -45,7 +53,10 @@ local function keep_across_gap(m, head, gap_to)
     end
   end
   if m.cov < m.fu then keep(m.fu, 'first_message') end
-  if m.lu ~= m.fu then keep(m.lu, 'task') end
+  if m.lu ~= m.fu and m.lu > m.cov and m.lu <= gap_to then
+    added = added - drop_carried(head)
+    keep(m.lu, 'task')
+  end
   return added
 end
 
@@ -98,7 +109,7 @@ local function write_view(m, head, gap_first, gap_last, entries, start)
     local text, tokens = entry_lines(entries[i], i == start, entries[i].is_short)
     out[#out + 1], sum = text, sum + tokens
   end
-  m.ver, m.tok = m.ver + 1, sum
+  m.ver, m.tok, m.htok = m.ver + 1, sum, head_tokens
   redis.call('SET', CONTEXT, header(m, m.cov, head_tokens) .. table.concat(out), 'KEEPTTL')
 end
 
