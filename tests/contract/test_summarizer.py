@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from prefold.compaction.engine import Summarizer, SummaryInput
 from prefold.compaction.gate import check_summary
 from prefold.compaction.reading import TurnCache
 from prefold.errors import ConfigurationError
+from prefold.storage.types import SessionRef
 from prefold.tokens import load_counter
 from tests.support.compaction import call, new_cache, result, small_talk, stored, talk, users, wanted_of
 
@@ -51,36 +53,41 @@ def engine(request: pytest.FixtureRequest, cache: TurnCache) -> Summarizer:
     return create_summarizer(request.param, cache, load_counter())
 
 
+def asked(conversation: str) -> SummaryInput:
+    """Each conversation is a session of its own."""
+    return replace(CONVERSATIONS[conversation](), ref=SessionRef("acme", conversation, f"life of {conversation}"))
+
+
 @pytest.mark.parametrize("conversation", CONVERSATIONS)
 async def test_a_summary_passes_the_gate(engine: Summarizer, conversation: str) -> None:
-    wanted = CONVERSATIONS[conversation]()
+    wanted = asked(conversation)
     check_summary(await engine.summarize(wanted), wanted)
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS)
 async def test_the_sections_are_what_the_text_says(engine: Summarizer, conversation: str) -> None:
-    summary = await engine.summarize(CONVERSATIONS[conversation]())
+    summary = await engine.summarize(asked(conversation))
     assert summary.tokens == load_counter().count(summary.text)
     assert all(line in summary.text for section in summary.sections for line in section.lines)
 
 
 async def test_no_mark_of_ours_comes_through(engine: Summarizer) -> None:
-    assert "[Prefold" not in (await engine.summarize(CONVERSATIONS["hostile"]())).text
+    assert "[Prefold" not in (await engine.summarize(asked("hostile"))).text
 
 
 async def test_many_sessions_at_once_do_not_mix(engine: Summarizer) -> None:
-    wanted = [make() for make in CONVERSATIONS.values()] * 4
+    wanted = [asked(name) for name in CONVERSATIONS] * 4
     together = await asyncio.gather(*map(engine.summarize, wanted))
     assert together == [await engine.summarize(one) for one in wanted]
 
 
 async def test_an_engine_can_be_cancelled(engine: Summarizer) -> None:
-    work = asyncio.create_task(engine.summarize(CONVERSATIONS["one long turn"]()))
+    work = asyncio.create_task(engine.summarize(asked("one long turn")))
     await asyncio.sleep(0)
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
-    wanted = CONVERSATIONS["plain"]()
+    wanted = asked("plain")
     check_summary(await engine.summarize(wanted), wanted)
 
 

@@ -11,11 +11,11 @@ import pytest
 from redis.asyncio import Redis
 
 from prefold.compaction.build import SessionBuilder
-from prefold.compaction.build_job import build_all, build_summaries
+from prefold.compaction.build_job import build_all, build_summaries, load
 from prefold.compaction.engine import Summary, SummaryInput
 from prefold.compaction.extractive import ExtractiveSummarizer
 from prefold.conversation import anthropic_messages, check_anthropic
-from prefold.errors import InvalidInputError, TransientError, UnavailableError
+from prefold.errors import ConfigurationError, InvalidInputError, TransientError, UnavailableError
 from prefold.jobs import encode_sessions
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.types import BuildTicket, SessionOptions, SessionRef
@@ -188,7 +188,7 @@ async def test_a_session_that_cannot_shrink_is_left_alone_longer_each_time(sessi
         error = (await sessions.view(TENANT, "s1")).last_build_error
         assert error == ("no_gain" if attempt == 1 else f"no_gain, {attempt} in a row")
         assert await builder(sessions, Verbose()).build(ref) == "backoff"
-        sessions.now_ms += 45_000 * 4 ** (attempt - 1)
+        sessions.now_ms += 310 * 4 ** (attempt - 1)
 
 
 def test_the_job_builds_each_session_once(shared: Runtime, redis_url: str) -> None:
@@ -206,6 +206,19 @@ def test_the_job_builds_each_session_once(shared: Runtime, redis_url: str) -> No
 
     assert all(standby is not None for standby in shared.run(standbys()))
     build_summaries(encode_sessions(refs))
+
+
+def test_the_engine_can_be_loaded_when_the_process_starts(shared: Runtime) -> None:
+    assert load(shared) == "extractive"
+
+
+def test_a_setting_without_an_engine_ends_the_start(redis_url: str) -> None:
+    shared = Runtime(WorkerSettings(redis_url=redis_url, summarizer="anthropic"), threading.Event())
+    try:
+        with pytest.raises(ConfigurationError):
+            load(shared)
+    finally:
+        shared.close()
 
 
 def test_a_payload_that_is_none_is_refused_for_good(shared: Runtime) -> None:

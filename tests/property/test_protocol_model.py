@@ -47,7 +47,10 @@ TOOLS = Scope("tools", kinds="ucr", turns=6, builders=1, clock=False)
 LIMITS = Scope("limits", kinds="ucr", turns=5, limits=(6, 12), builders=1, clock=False)
 
 NEEDED_FOR = {
-    Guard.INCARNATION: (ENDING, "resurrection"),
+    Guard.INCARNATION: (
+        small(Scope("tombstone ends", kinds="u", turns=3, endings=1, builders=2, clock=False)),
+        "resurrection",
+    ),
     Guard.EPOCH: (EDIT, "stale"),
     Guard.START_RAISES: (TWO, "lease"),
     Guard.EDIT_RAISES: (EDIT, "stale"),

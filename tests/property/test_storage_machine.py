@@ -6,9 +6,8 @@ A failure prints the steps and Hypothesis's ``@reproduce_failure`` line, which r
 import asyncio
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from functools import lru_cache
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -17,42 +16,39 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from prefold.conversation import (
-    Fragment,
-    PreparedTurn,
-    TurnKind,
-    anthropic_messages,
-    check_anthropic,
-    check_openai,
-    openai_messages,
-    parse_lines,
-    prepare_turn,
-)
-from prefold.conversation.markers import OPENER_TOKENS
-from prefold.errors import ConflictError
+from prefold.conversation import prepare_turn
+from prefold.errors import ConflictError, InvalidInputError
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.keys import SessionKeys
-from prefold.storage.log import stored_turn
+from prefold.storage.limits import LEAST_ROOM_TOKENS
 from prefold.storage.state import SessionState
 from prefold.storage.types import BuildTicket, BuiltSummary, HeadFragment, SessionOptions
 from prefold.tokens import load_counter
-from tests.support.contexts import recount
+from tests.property.storage_promises import Oracle, Promises, Snapshot
 from tests.support.redis import RunningRedis
 
 TENANT, SESSION = "acme", "s1"
 LEASE_MS = 20_000
 START_MS = 2_000_000_000_000
-LIMITS = (1000, 1300, 2500, 6000)
-WORDS = (1, 1, 8, 60, 200, 500, 1400)
+LIMITS = (1000, 1500, 3000, 6000)
+WORDS = (1, 1, 8, 30, 60, 60, 200, 500, 1400)
+FEW_WORDS = (1, 30, 60, 150)
 CALL_IDS = ("A", "B", "C")
 MUST_REACH = {
     *(f"append: {status}" for status in ("ok", "soft", "swapped", "degraded")),
     *(f"begin: {outcome}" for outcome in ("ticket", "not_due", "busy", "backoff", "no_cut")),
     *(f"commit: {outcome}" for outcome in ("standby", "swapped", "stale", "no_gain")),
-    *("append swaps", "head carries a turn", "round lost from view", "thinking holds a swap", "calibrated"),
+    *(
+        "append swaps",
+        "head carries a turn",
+        "round lost from view",
+        "thinking holds a swap",
+        "calibrated",
+        "limit refused",
+    ),
 }
-HEAD_PARTS = ("first_message", "task", "ledger", "summary")
 words = st.sampled_from(WORDS)
+few_words = st.sampled_from(FEW_WORDS)
 
 
 @dataclass
@@ -63,36 +59,6 @@ class Builder:
     lease_until_ms: int
     over: bool = False
     """Committed or given up."""
-
-
-@dataclass
-class Oracle:
-    """What must be true, kept in the simplest way."""
-
-    published: list[dict[str, Any]] = field(default_factory=list)
-    """One a seq."""
-    prepared: list[PreparedTurn] = field(default_factory=list)
-    builders: list[Builder] = field(default_factory=list)
-
-    heads: dict[int, int] = field(default_factory=lambda: {0: 0})
-    """Tokens of the head that was committed, by what it covers."""
-
-    def seq_of(self, turn_id: str) -> int | None:
-        return next((n for n, raw in enumerate(self.published, 1) if raw["id"] == turn_id), None)
-
-    def newest_user(self) -> int:
-        """Seq of the newest plain user turn; 0: none."""
-        plain = (n for n, t in enumerate(self.prepared, 1) if t.kind is TurnKind.PLAIN and t.role == "user")
-        return max(plain, default=0)
-
-    def users(self) -> set[int]:
-        """What may count as a user's turn: plain ones, and words beside results for calls that are not open; 0: none."""
-        spoke = (TurnKind.PLAIN, TurnKind.RESULTS)
-        return {0, *(n for n, t in enumerate(self.prepared, 1) if t.role == "user" and t.kind in spoke and t.content)}
-
-    def mark(self, seq: int) -> str:
-        """The words with which the turn's text begins: no other text has them."""
-        return f"<{self.published[seq - 1]['id']}>"
 
 
 class StorageMachine(RuleBasedStateMachine):
@@ -111,10 +77,9 @@ class StorageMachine(RuleBasedStateMachine):
         self.sessions.now_ms = START_MS
         self.keys = SessionKeys.of(TENANT, SESSION)
         self.oracle = Oracle()
+        self.promises = Promises(self.oracle)
+        self.builders: list[Builder] = []
         self.made = 0
-        self.body = b""
-        self.version = 0
-        self.checked_to = 0
         self.run(self.sessions.open(TENANT, SESSION, SessionOptions(hard_limit_tokens=LIMITS[1], keep_recent_turns=2)))
 
     def run(self, call: Any) -> Any:
@@ -171,6 +136,14 @@ class StorageMachine(RuleBasedStateMachine):
     def say_many(self, sizes: list[tuple[str, int]]) -> None:
         self.append(*[self.plain(role, count) for role, count in sizes])
 
+    @rule(counts=st.lists(few_words, min_size=4, max_size=12))
+    def talk(self, counts: list[int]) -> None:
+        """Turn by turn, until there is something for a builder to do."""
+        for number, count in enumerate(counts):
+            self.append(self.plain("assistant" if number % 2 else "user", count))
+            if self.wanted():
+                return
+
     @rule(
         ids=st.lists(st.sampled_from(CALL_IDS), min_size=1, max_size=3, unique=True), count=words, thinks=st.booleans()
     )
@@ -182,7 +155,7 @@ class StorageMachine(RuleBasedStateMachine):
         """Results of calls that may be open, answered long ago, or never made."""
         self.append(self.results(ids, count, text=text))
 
-    @rule(counts=st.lists(words, min_size=1, max_size=12), thinks=st.booleans())
+    @rule(counts=st.lists(few_words, min_size=1, max_size=6), thinks=st.booleans())
     def work(self, counts: list[int], thinks: bool) -> None:
         """An agent's run: rounds without a word of the user."""
         for count in counts:
@@ -217,14 +190,28 @@ class StorageMachine(RuleBasedStateMachine):
 
     @rule(limit=st.sampled_from(LIMITS), keep=st.sampled_from([1, 2, 6]), ratio=st.sampled_from([0.4, 0.7, 0.85]))
     def set_limits(self, limit: int, keep: int, ratio: float) -> None:
+        """Refused, without a trace, when the system turns that led leave too little of the new limit."""
         options = SessionOptions(hard_limit_tokens=limit, keep_recent_turns=keep, soft_ratio=ratio)
-        self.run(self.sessions.open(TENANT, SESSION, options))
+        before = self.run(self.snapshot())
+        if limit - before.state.fix >= 2 * LEAST_ROOM_TOKENS:
+            self.run(self.sessions.open(TENANT, SESSION, options))
+            return
+        self.reached["limit refused"] += 1
+        with pytest.raises(InvalidInputError) as refused:
+            self.run(self.sessions.open(TENANT, SESSION, options))
+        assert refused.value.code == "no_room"
+        assert self.run(self.snapshot()) == before
 
     # What builders and the clock do
 
     def state(self) -> SessionState:
         packed = self.run(self.sessions.client.hget(self.keys.meta, "state"))
         return SessionState.unpack(packed)
+
+    def wanted(self) -> bool:
+        """Past the soft threshold, and not over the limit."""
+        state = self.state()
+        return not state.nx and not state.deg and state.tok >= state.room * state.ratio // 1000
 
     @property
     def now_ms(self) -> int:
@@ -233,7 +220,7 @@ class StorageMachine(RuleBasedStateMachine):
 
     def holder(self) -> Builder | None:
         """Who has the lease."""
-        newest = self.oracle.builders[-1] if self.oracle.builders else None
+        newest = self.builders[-1] if self.builders else None
         return newest if newest and not newest.over and newest.lease_until_ms > self.now_ms else None
 
     @rule()
@@ -244,7 +231,7 @@ class StorageMachine(RuleBasedStateMachine):
         self.reached[f"begin: {ticket if isinstance(ticket, str) else 'ticket'}"] += 1
         if isinstance(ticket, BuildTicket):
             assert held is None, "a second lease"
-            self.oracle.builders.append(Builder(ticket, self.now_ms + LEASE_MS))
+            self.builders.append(Builder(ticket, self.now_ms + LEASE_MS))
 
     def built(self, ticket: BuildTicket, tokens: int) -> BuiltSummary:
         """A head that names what it covers."""
@@ -257,22 +244,22 @@ class StorageMachine(RuleBasedStateMachine):
         parts.append(HeadFragment("summary", _text_block(f"[summary 1-{ticket.covers_to}]"), tokens))
         return BuiltSummary(tuple(parts), '{"engine":"test"}', None)
 
-    @precondition(lambda self: self.oracle.builders)
+    @precondition(lambda self: self.builders)
     @rule(data=st.data(), tokens=st.sampled_from([20, 20, 20, 150, 5000]))
     def commit(self, data: st.DataObject, tokens: int) -> None:
         """Any ticket: the newest, one whose lease is over, one committed before."""
-        self.commit_of(data.draw(st.sampled_from(self.oracle.builders)), tokens)
+        self.commit_of(data.draw(st.sampled_from(self.builders)), tokens)
 
     @rule(tokens=st.sampled_from([20, 150]))
     def build(self, tokens: int) -> None:
         """A builder whom nothing comes between."""
-        begun = len(self.oracle.builders)
+        begun = len(self.builders)
         self.begin()
-        if len(self.oracle.builders) > begun:
-            self.commit_of(self.oracle.builders[-1], tokens)
+        if len(self.builders) > begun:
+            self.commit_of(self.builders[-1], tokens)
 
     def commit_of(self, builder: Builder, tokens: int) -> None:
-        builders = self.oracle.builders
+        builders = self.builders
         before = self.run(self.sessions.view(TENANT, SESSION))
         summary = self.built(builder.ticket, tokens)
         result = self.run(self.sessions.commit_build(builder.ticket, summary))
@@ -287,22 +274,22 @@ class StorageMachine(RuleBasedStateMachine):
         else:
             assert self.run(self.sessions.view(TENANT, SESSION)) == before, "a refused commit left something"
 
-    @precondition(lambda self: self.oracle.builders)
+    @precondition(lambda self: self.builders)
     @rule(data=st.data())
     def renew(self, data: st.DataObject) -> None:
-        builder = data.draw(st.sampled_from(self.oracle.builders))
+        builder = data.draw(st.sampled_from(self.builders))
         renewed = self.run(self.sessions.renew_build(builder.ticket))
-        assert renewed == (builder is self.oracle.builders[-1] and not builder.over)
+        assert renewed == (builder is self.builders[-1] and not builder.over)
         if renewed:
             builder.lease_until_ms = self.now_ms + LEASE_MS
 
-    @precondition(lambda self: self.oracle.builders)
+    @precondition(lambda self: self.builders)
     @rule(data=st.data(), retry_ms=st.sampled_from([0, 5000]))
     def abandon(self, data: st.DataObject, retry_ms: int) -> None:
-        builder = data.draw(st.sampled_from(self.oracle.builders))
+        builder = data.draw(st.sampled_from(self.builders))
         held = self.holder()
         self.run(self.sessions.abandon_build(builder.ticket, "gave_up", retry_ms))
-        if builder is self.oracle.builders[-1]:
+        if builder is self.builders[-1]:
             builder.over = True
         elif held:
             assert self.run(self.sessions.view(TENANT, SESSION)).build is not None, "another's lease was ended"
@@ -316,139 +303,36 @@ class StorageMachine(RuleBasedStateMachine):
         self.sessions.now_ms = self.now_ms + LEASE_MS + 10_000
         begun = self.run(self.sessions.begin_build(TENANT, SESSION, self.state().incarnation, LEASE_MS))
         if isinstance(begun, BuildTicket):
-            self.oracle.builders.append(Builder(begun, self.now_ms + LEASE_MS))
-            self.commit_of(self.oracle.builders[-1], 20)
+            self.builders.append(Builder(begun, self.now_ms + LEASE_MS))
+            self.commit_of(self.builders[-1], 20)
             self.everything_holds()
         else:
             assert begun in ("not_due", "no_cut")
 
     # What holds after each step
 
-    async def snapshot(self) -> tuple[Any, ...]:
+    async def snapshot(self) -> Snapshot:
         async with self.sessions.client.pipeline(transaction=True) as pipe:
             pipe.get(self.keys.context)
             pipe.get(self.keys.next)
             pipe.hget(self.keys.meta, "state")
             pipe.xrange(self.keys.turns)
-            return (*await pipe.execute(), await self.sessions.read_context(TENANT, SESSION))
+            body, following, packed, entries = await pipe.execute()
+        read = await self.sessions.read_context(TENANT, SESSION)
+        return Snapshot(body, following, SessionState.unpack(packed), entries, read.system)
 
     @invariant()
     def everything_holds(self) -> None:
-        body, following, packed, entries, read = self.run(self.snapshot())
-        state = SessionState.unpack(packed)
-        header, lines = parse_lines(body)
-        self.log_is_whole(entries, state)
-        tokens = {seq: (own, closer) for seq, own, closer, _ in map(_counts, entries)}
-        empty = {seq for seq, _, _, shown in map(_counts, entries) if not shown}
-
-        head = sum(line.tokens for line in lines if line.part in HEAD_PARTS)
-        assert header["head_tokens"] == state.htok == head, "the count of the head differs from its lines"
-        served = math.ceil((sum(line.tokens for line in lines) + state.fix) * state.cal / 1000)
-        assert state.tok == sum(line.tokens for line in lines), "the count of the context differs from its lines"
-        assert served <= state.hard, f"over the limit: {served} > {state.hard}"
-        self.is_valid(lines, read.system)
-        assert sum(map(_recount, lines)) <= state.tok, "a line counts less than it costs"
-
-        assert (header["version"], header["covers_to"]) == (state.ver, state.cov) == (read.version, read.covers_to)
-        self.grows_only_at_its_end(body, state.ver)
-        whole = self.covers_all(lines, state.cov, state, empty)
-        assert whole or state.deg, "turns are missing, and the session is not called degraded"
-        assert state.full == self.whole_tokens(state, tokens, empty), "the undegraded count is wrong"
-        self.reached["head carries a turn"] += any(line.part == "task" and not line.seq for line in lines)
-        self.reached["round lost from view"] += state.lost
-        self.reached["thinking holds a swap"] += bool(state.deg and state.nx)
-        self.reached["calibrated"] += state.cal > 1000
-        if state.deg:
-            assert math.ceil((state.full + state.fix) * state.cal / 1000) > state.hard or state.full > state.room
-            assert not state.nx or (state.open_calls and state.thinks), "degraded beside a usable standby"
-        assert state.lu in self.oracle.users() and state.lu >= self.oracle.newest_user()
-        self.newest_user_is_there(lines, state.lu)
-        if following is None:
-            assert state.nx == 0
-        else:
-            self.standby_is_ready(following, state, empty)
-
-    def log_is_whole(self, entries: list[Any], state: SessionState) -> None:
-        assert len(entries) == len(self.oracle.published) == state.head, "turns lost or doubled"
-        for seq in range(self.checked_to + 1, len(entries) + 1):
-            kept = stored_turn(*entries[seq - 1])
-            assert kept.seq == seq
-            assert orjson.loads(kept.verbatim_json) == {"seq": seq, **self.oracle.published[seq - 1]}
-        self.checked_to = len(entries)
-        assert state.log == sum(own + closer for _, own, closer, _ in map(_counts, entries))
-
-    def is_valid(self, lines: list[Fragment], system: str) -> None:
-        if not lines and not system:
-            return
-        assert check_anthropic(anthropic_messages(lines), system or None) == []
-        assert check_openai(openai_messages(lines, system)) == []
-
-    def grows_only_at_its_end(self, body: bytes, version: int) -> None:
-        assert version >= self.version, "the version fell"
-        if version == self.version:
-            assert body.startswith(self.body), "a version changed before its end"
-        self.body, self.version = body, version
-
-    def covers_all(self, lines: list[Fragment], covers_to: int, state: SessionState, empty: set[int]) -> bool:
-        """Summary, a marked gap or none, then every turn once; True when there is no gap."""
-        gaps = [line for line in lines if line.part == "gap"]
-        assert len(gaps) <= 1
-        summaries = [line for line in lines if line.part == "summary"]
-        if summaries:
-            assert f"[summary 1-{covers_to}]".encode() in summaries[0].content, "another summary than covers_to says"
-        reached = covers_to
-        if gaps:
-            first, last = _gap_range(gaps[0])
-            assert first == (covers_to + 1 if summaries or not covers_to else 1), "the marker begins elsewhere"
-            reached = last
-        else:
-            assert covers_to == 0 or summaries, "no summary, and no marker in its place"
-        shown = [line.seq for line in lines if line.seq and line.part in ("", "short")]
-        assert shown == [seq for seq in range(reached + 1, state.head + 1) if seq not in empty], "a gap, or an overlap"
-        return not gaps and not any(line.part == "short" for line in lines)
-
-    def whole_tokens(self, state: SessionState, tokens: Mapping[int, tuple[int, int]], empty: set[int]) -> int:
-        """Tokens of the active head (or the opener) and all turns after it, the first without its closer."""
-        window = [tokens[seq] for seq in range(state.cov + 1, state.head + 1) if seq not in empty]
-        opener = OPENER_TOKENS if state.opens and not state.cov else 0
-        head = self.oracle.heads[state.cov]
-        return head + opener + sum(own + closer for own, closer in window) - (window[0][1] if window else 0)
-
-    def newest_user_is_there(self, lines: list[Fragment], newest: int) -> None:
-        if newest:
-            mark = self.oracle.mark(newest).encode()
-            assert any(mark in line.content for line in lines if line.role == "user"), "the newest user turn is missing"
-
-    def standby_is_ready(self, following: bytes, state: SessionState, empty: set[int]) -> None:
-        header, lines = parse_lines(following)
-        assert header["covers_to"] == state.nx > state.cov
-        assert state.ntok == sum(line.tokens for line in lines), "the count of the standby differs from its lines"
-        assert self.covers_all(lines, state.nx, state, empty)
-        self.is_valid(lines, "")
-        self.newest_user_is_there(lines, state.lu)
-        assert state.ntok < state.full, "the standby is not smaller"
+        now = self.run(self.snapshot())
+        self.promises.hold(now)
+        self.reached["head carries a turn"] += any(line.part == "task" and not line.seq for line in now.lines)
+        self.reached["round lost from view"] += now.state.lost
+        self.reached["thinking holds a swap"] += bool(now.state.deg and now.state.nx)
+        self.reached["calibrated"] += now.state.cal > 1000
 
 
 def _text_block(text: str) -> bytes:
     return orjson.dumps({"type": "text", "text": text})
-
-
-def _counts(entry: tuple[bytes, Mapping[bytes, bytes]]) -> tuple[int, int, int, bool]:
-    """Seq, tokens, closer's tokens, and whether the turn has a line at all."""
-    record = entry[1][b"r"].split(b"\n", 1)[0].split(b" ", 9)
-    return int(entry[0].split(b"-")[0]), int(record[0]), int(record[3]), entry[1][b"c"] != b""
-
-
-def _gap_range(line: Fragment) -> tuple[int, int]:
-    words = orjson.loads(line.content)["text"].split(" ")
-    first, last = next(word for word in words if word[0].isdigit()).split("-")
-    assert int(last) == line.seq
-    return int(first), int(last)
-
-
-@lru_cache(maxsize=100_000)
-def _recount(line: Fragment) -> int:
-    return recount(b'[{"role":"user","content":[' + line.content + b"]}]", "")
 
 
 @pytest.fixture
@@ -457,12 +341,15 @@ def runner() -> Iterator[asyncio.Runner]:
         yield one
 
 
+def bound_machine(server: RunningRedis, runner: asyncio.Runner, reached: Counter[str]) -> type[StorageMachine]:
+    """The machine with the server and the loop of this test."""
+    return type("BoundMachine", (StorageMachine,), {"server": server, "runner": runner, "reached": reached})
+
+
 def histories(server: RunningRedis, runner: asyncio.Runner, examples: int) -> None:
-    """Runs so many; the machine is made anew, with the server and the loop of this test."""
     reached: Counter[str] = Counter()
-    bound = type("StorageMachine", (StorageMachine,), {"server": server, "runner": runner, "reached": reached})
     run_state_machine_as_test(
-        bound,
+        bound_machine(server, runner, reached),
         settings=settings(
             max_examples=examples,
             stateful_step_count=30,
@@ -473,6 +360,25 @@ def histories(server: RunningRedis, runner: asyncio.Runner, examples: int) -> No
         ),
     )
     assert {name for name in MUST_REACH if not reached[name]} == set(), f"the histories are too tame: {reached}"
+
+
+def test_the_newest_user_turn_takes_the_place_of_one_that_a_build_carried(
+    queue_server: RunningRedis, runner: asyncio.Runner
+) -> None:
+    """In a long agent run the head carries the task; the next task must not be the one that is left out."""
+    machine = bound_machine(queue_server, runner, Counter())()
+    machine.set_limits(1300, 1, 0.4)
+    machine.say_many([("user", 1), ("user", 1)])
+    machine.work([60] * 6, thinks=False)
+    machine.build(20)
+    machine.everything_holds()
+    assert machine.reached["head carries a turn"]
+    machine.say("user", 8)
+    for _ in range(6):
+        machine.work([60], thinks=False)
+        machine.everything_holds()
+    assert machine.state().gap > 0
+    machine.teardown()
 
 
 @pytest.mark.timeout(600)

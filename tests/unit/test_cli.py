@@ -1,6 +1,10 @@
 """The command ``prefold``."""
 
 import importlib.metadata
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
@@ -81,3 +85,22 @@ def test_wrong_usage_is_exit_code_two(argv: list[str]) -> None:
 def test_the_version_is_the_installed_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert cli.main(["--version"]) == 0
     assert capsys.readouterr().out == f"prefold {importlib.metadata.version('prefold')}\n"
+
+
+def test_a_reader_that_has_seen_enough_ends_the_command_quietly() -> None:
+    code = "from prefold.cli import main; main.COMMANDS['x'] = main.Command('tests.unit.test_cli:endless', ''); "
+    code += "raise SystemExit(main.main(['x']))"
+    root = Path(__file__).parents[2]
+    process = subprocess.Popen([sys.executable, "-c", code], cwd=root, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None and process.stderr is not None
+    process.stdout.readline()
+    process.stdout.close()
+    assert process.wait(20) == 141
+    assert process.stderr.read() == b""
+    process.stderr.close()
+
+
+def endless(_: Sequence[str]) -> int:
+    """A command whose output never ends."""
+    while True:
+        print("a line")

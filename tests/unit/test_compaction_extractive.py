@@ -10,7 +10,6 @@ from prefold.compaction.extractive import ExtractiveSummarizer
 from prefold.tokens import load_counter
 from tests.support.compaction import (
     data_talk,
-    ledger_of,
     new_cache,
     small_talk,
     stored,
@@ -170,6 +169,7 @@ def _blocks(turn: object) -> list[dict[str, str]]:
     return decoded
 
 
-def test_the_ledger_and_the_summary_agree_on_what_is_outdated() -> None:
-    turns = users("Book it for the 12th.", "No, I meant the 14th.")
-    assert ledger_of(turns).outdated_seqs == {1}
+def test_a_sentence_of_which_one_value_was_replaced_says_so() -> None:
+    turns = users("I want two rooms at the Hotel Astoria for $3,000 and 10 days.", "No, I meant 12 days.")
+    text = summarize([*turns, *small_talk(5, 40)], 300).text
+    assert '[1 user] I want two rooms at the Hotel Astoria for $3,000 and 10 days. ("10 days": → [3])' in text

@@ -1,5 +1,7 @@
 """The ledger: what must survive, newest first, nothing twice."""
 
+from dataclasses import replace
+
 import pytest
 
 from prefold.compaction.ledger import EntryKind
@@ -54,7 +56,7 @@ def test_the_newest_value_wins_and_names_what_it_replaced(before: str, after: st
     lines = [line for line in text_of(ledger).splitlines() if line.startswith("[")]
     assert [line for line in lines if new in line and "replaces" in line and "[1]" in line]
     assert not [line for line in lines if line.startswith("[1 user]")]
-    assert ledger.outdated_seqs == {1}
+    assert ledger.replacements.seqs == {1}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +71,7 @@ def test_the_newest_value_wins_and_names_what_it_replaced(before: str, after: st
 )
 def test_another_value_replaces_nothing(before: str, after: str) -> None:
     ledger = ledger_of(users(before, after))
-    assert not ledger.replaced
+    assert not ledger.replacements.seqs
     assert "replaces" not in text_of(ledger)
 
 
@@ -124,3 +126,35 @@ def test_a_gate_can_ask_what_a_text_dropped() -> None:
     assert 0 < ledger.coverage("budget: $3000") < 1
     assert ledger.coverage("MY BUDGET IS  $3000. i can only come on Friday.") == 1
     assert ledger_of([]).coverage("") == 1
+
+
+def test_every_earlier_telling_of_a_replaced_value_is_marked() -> None:
+    turns = users(
+        "My email is a@example.org.", "As I said, my email is a@example.org.", "Sorry, my email is b@example.org."
+    )
+    lines = text_of(ledger_of(turns))
+    assert "b@example.org" in lines
+    assert lines.count("a@example.org") == 1  # in the note
+
+
+def test_a_tool_that_still_has_the_old_value_does_not_bring_it_back() -> None:
+    said = users("My email is a@example.org.", "No, my email is b@example.org.")
+    looked_up = talk(
+        ("assistant", call("get_user", "c1", id="u-17")), ("user", result("c1", '{"email":"a@example.org"}'))
+    )
+    late = [*said, *(replace(turn, seq=turn.seq + 4) for turn in looked_up)]
+    assert "email: a@example.org" in text_of(ledger_of(late))  # said after the correction: it may be news
+    early = [*said[:2], *(replace(turn, seq=turn.seq + 2) for turn in looked_up), replace(said[2], seq=5)]
+    assert "email: a@example.org" not in text_of(ledger_of(early))
+
+
+def test_a_statement_of_which_one_value_was_replaced_says_so() -> None:
+    ledger = ledger_of(users("My budget is $3,000 for 10 days.", "Actually, my budget is $2,500."))
+    assert '[1 user] My budget is $3,000 for 10 days. ("$3,000" is replaced by [3])' in text_of(ledger)
+    assert "(replaces" in text_of(ledger)
+
+
+def test_a_value_that_came_back_is_current_again() -> None:
+    ledger = ledger_of(users("My budget is $3000.", "My budget is $2500 now.", "Sorry, my budget is $3000."))
+    lines = [line for line in text_of(ledger).splitlines() if line.startswith("[")]
+    assert lines == ['[5 user] Sorry, my budget is $3000. (replaces "$2500" [3])']

@@ -167,3 +167,21 @@ def test_a_wish_that_could_not_be_enqueued_is_given_again() -> None:
 
 def test_no_wish_no_wait() -> None:
     assert wishes().wait_ms(0) is None
+
+
+def test_a_session_that_stopped_asking_is_asked_for_at_once_when_it_starts_again() -> None:
+    wanted = wishes()
+    wanted.add(event("a", 1), 0)
+    wanted.take(0)
+    wanted.add(event("a", 2), 10)
+    wanted.forget(ref("a"))
+    assert wanted.take(2_000) == {}
+    wanted.add(event("a", 3), 2_010)
+    assert wanted.take(2_010) == {ref("a"): 3}
+
+
+def test_a_wish_that_was_not_asked_for_yet_is_not_forgotten() -> None:
+    wanted = wishes()
+    wanted.add(event("a", 1), 0)
+    wanted.forget(ref("a"))
+    assert wanted.take(0) == {ref("a"): 1}

@@ -85,7 +85,7 @@ def session_of(**changes: Any) -> Session:
     values: dict[str, Any] = {
         "session": "s", "user": None, "hard_limit_tokens": 4000, "soft_threshold_tokens": 2400, "head_seq": 9,
         "version": 7, "swaps": 0, "status": "ok", "degraded": False, "tokens": 1000, "log_tokens": 9000,
-        "covers_to": 0, "standby": None, "build": None, "limit_crossings": 0, "ready_crossings": 0,
+        "covers_to": 0, "standby": None, "build": None, "limit_crossings": 0, "ready_crossings": 0, "embedded_to": 0,
     }  # fmt: skip
     return Session(**(values | changes))
 
@@ -100,7 +100,7 @@ def session_of(**changes: Any) -> Session:
         (session_of(standby=StandbyState(5, 800, 1.0)), "● ready: covers turns 1–5, a swap leaves 800 tokens"),
         (
             session_of(standby=StandbyState(5, 800, 1.0), build=BuildState(9)),
-            "● ready: covers turns 1–5, a swap leaves 800 tokens (a newer one in work)",
+            "● ready: covers turns 1–5, a swap leaves 800 tokens · next in work",
         ),
     ],
 )

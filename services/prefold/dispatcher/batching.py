@@ -88,6 +88,11 @@ class BuildWishes:
         else:
             wish.again = max(wish.again, event.last_seq, 1)
 
+    def forget(self, ref: SessionRef) -> None:
+        """The session no longer asks: its next wish goes through at once."""
+        if ref not in self._fresh:
+            self._wishes.pop(ref, None)
+
     def take(self, now_ms: int) -> dict[SessionRef, int]:
         """Sessions to ask for now, with the newest seq that asked. Forgets those that have gone quiet."""
         ready, self._fresh = self._fresh, {}

@@ -109,6 +109,8 @@ class Intake:
             self._batch.add(event, now_ms)
             if event.build_due:
                 self._wishes.add(event, now_ms)
+            else:
+                self._wishes.forget(event.ref)
         self._unacked.extend(events)
         self.events_seen += len(events)
 

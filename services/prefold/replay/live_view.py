@@ -114,7 +114,7 @@ class LiveView:
             told = (
                 f"● ready: covers turns 1–{session.standby.covers_to}, a swap leaves {session.standby.tokens:,} tokens"
             )
-            return label + Text(told + (" (a newer one in work)" if session.build else ""), "green")
+            return label + Text(told + (" · next in work" if session.build else ""), "green")
         if session.build:
             return label + Text(f"● being built: turns 1–{session.build.covers_to}", "yellow")
         if session.degraded:

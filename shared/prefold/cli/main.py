@@ -3,6 +3,7 @@
 Runs with the base dependencies alone; a role whose extra is missing says which one to install.
 """
 
+import os
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
@@ -12,6 +13,7 @@ from prefold.errors import ConfigurationError, PrefoldError
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+BROKEN_PIPE = 141
 
 
 class Command(NamedTuple):
@@ -84,6 +86,9 @@ def _run(name: str, arguments: list[str]) -> int:
         return _complain(prog, error.detail, 1)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BrokenPipeError:  # whoever read our output has seen enough: `… | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
 
 
 def _complain(prog: str, message: str, code: int) -> int:

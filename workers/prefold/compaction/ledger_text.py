@@ -9,13 +9,14 @@ from prefold.compaction.reading import terms_of
 from prefold.tokens import TokenCounter
 
 _TITLES = {
-    "en": ("Said (the newest counts):", "Exact values:", "replaces"),
-    "zh": ("已说明（以最新为准）：", "确切数值：", "取代"),
-    "ja": ("述べられたこと（新しいものが有効）:", "正確な値:", "旧"),
+    "en": ("Said (the newest counts):", "Exact values:", "replaces", "is replaced by"),
+    "zh": ("已说明（以最新为准）：", "确切数值：", "取代", "已被取代，见"),
+    "ja": ("述べられたこと（新しいものが有効）:", "正確な値:", "旧", "変更あり、参照"),
 }
 _STATEMENT_SHARE = 0.75
 """Of the room, for statements, while there are values to show."""
 _LINE_TOKENS = 7
+_NOTE_TOKENS = 9
 _SAME_WORDS = 0.75
 _SAME_WORDS_AND_VALUES = 0.4
 _ROOM_FOR_TITLES = 120
@@ -39,7 +40,7 @@ def render_ledger(
 ) -> LedgerText:
     """The best of ``ledger`` in at most ``room_tokens``; what ``carried`` texts say whole is left out."""
     chosen = _choose(ledger, room_tokens, counter, carried)
-    titles = _TITLES.get(language, _TITLES["en"]) if room_tokens >= _ROOM_FOR_TITLES else ("", "", _TITLES["en"][2])
+    titles = _TITLES.get(language, _TITLES["en"]) if room_tokens >= _ROOM_FOR_TITLES else ("", "", *_TITLES["en"][2:])
     while chosen:
         text = "\n".join(_lines(chosen, titles))
         tokens = counter.count(text)
@@ -84,7 +85,7 @@ def _choose(ledger: Ledger, room_tokens: int, counter: TokenCounter, carried: Se
 
 def _starts_line(entry: LedgerEntry, turns: set[int]) -> int:
     if entry.by_person:
-        return _LINE_TOKENS + (8 if entry.replaces else 0)
+        return _LINE_TOKENS + _NOTE_TOKENS * (bool(entry.replaces) + len(entry.outdated))
     return 1 if entry.seq in turns else _LINE_TOKENS
 
 
@@ -109,19 +110,24 @@ def _overlap(one: frozenset[int], other: frozenset[int]) -> float:
     return len(one & other) / max(1, min(len(one), len(other)))
 
 
-def _lines(chosen: Iterable[LedgerEntry], titles: tuple[str, str, str]) -> Iterable[str]:
+def _lines(chosen: Iterable[LedgerEntry], titles: tuple[str, str, str, str]) -> Iterable[str]:
     ordered = sorted(chosen, key=lambda entry: entry.seq)
     statements = [entry for entry in ordered if entry.kind is not EntryKind.VALUE]
     if statements and titles[0]:
         yield titles[0]
     for entry in statements:
-        old = f' ({titles[2]} "{entry.replaces}" [{entry.replaces_seq}])' if entry.replaces else ""
-        yield f"[{entry.seq} {entry.speaker}] {entry.text}{old}"
+        yield f"[{entry.seq} {entry.speaker}] {entry.text}{_notes(entry, titles[2], titles[3])}"
     values = [entry for entry in ordered if entry.kind is EntryKind.VALUE]
     if values and titles[1]:
         yield titles[1]
     for (seq, speaker), group in groupby(values, key=lambda entry: (entry.seq, entry.speaker)):
         yield f"[{seq} {speaker}] " + "; ".join(_with_labels(list(group)))
+
+
+def _notes(entry: LedgerEntry, replaces: str, changed: str) -> str:
+    """What it replaced, and what of it has been replaced."""
+    old = f' ({replaces} "{entry.replaces}" [{entry.replaces_seq}])' if entry.replaces else ""
+    return old + "".join(f' ("{value}" {changed} [{seq}])' for value, seq in entry.outdated)
 
 
 def _with_labels(group: Sequence[LedgerEntry]) -> Iterable[str]:

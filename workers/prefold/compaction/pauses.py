@@ -27,7 +27,8 @@ class Pauses:
 
 
 TRANSIENT = Pauses(timedelta(seconds=2), timedelta(minutes=2))
-NO_GAIN = Pauses(timedelta(seconds=2), timedelta(hours=1))
+NO_GAIN = Pauses(timedelta(milliseconds=250), timedelta(hours=1))
+"""Short at first: mostly the cut covered too little yet, and the next turns bring a better one."""
 PERMANENT = Pauses(timedelta(minutes=1), timedelta(hours=6))
 
 

@@ -2,7 +2,8 @@
 
 A line reads ``[12 user] quote``; quotes of one turn that do not touch are joined by `` … ``, and ``…`` also stands
 where a sentence was cut. What is quoted is a span of the turn's text with white space folded: nothing else is
-changed after ``source`` has made the text safe.
+changed after ``source`` has made the text safe. What Prefold adds stands in round brackets: ``(×3)``, said three
+times in all; ``("$3000": → [20])``, turn 20 has another value for it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -63,6 +64,7 @@ def _quotes(turn: Sequence[Candidate]) -> str:
         text += _joint(before, candidate) + candidate.text
         if candidate.repeats > 1:
             text += f" (×{candidate.repeats})"
+        text += "".join(f' ("{value}": → [{seq}])' for value, seq in candidate.outdated)
         before = candidate
     return text + ("" if before is None or before.unit.closes else " …")
 

@@ -35,14 +35,19 @@ class Replacements:
 
     def note(self, seq: int, unit: Unit) -> None:
         """One sentence of a person."""
+        denied: tuple[Value, ...] = ()
         if unit.cues & (Cue.CORRECTION | Cue.UPDATE):
-            self._note_correction(seq, unit)
+            denied = self._note_correction(seq, unit)
         if not unit.cues & Cue.QUESTION:
             for stated in stated_values(unit.text):
                 self._note_label(seq, unit.text, stated.label, stated.value)
         for value in unit.values:
+            if value in denied:
+                continue
             self._latest[value.kind, unit_of(value)] = seq, value
-            self._told.setdefault(value.key, []).append(seq)
+            told = self._told.setdefault(value.key, [])
+            if not told or told[-1] != seq:
+                told.append(seq)
 
     def since(self, seq: int, key: str) -> int:
         """Seq of what has replaced ``key`` as turn ``seq`` states it; 0: nothing has."""
@@ -58,21 +63,24 @@ class Replacements:
         """The value that a sentence replaced, and the turn that had it last."""
         return self._news.get((seq, sentence))
 
-    def _note_correction(self, seq: int, unit: Unit) -> None:
+    def _note_correction(self, seq: int, unit: Unit) -> tuple[Value, ...]:
+        """The values that the sentence itself names as wrong."""
         pairs = corrected_pairs(unit.text, unit.values)
         for old, _ in pairs:
-            self._replace(self._told.get(old.key, ()), old, seq, unit.text)
+            self._replace(self._told.pop(old.key, ()), old, seq, unit.text)
         fresh = None if pairs else bare_correction(unit.text, unit.values)
         if fresh is None:
-            return
+            return tuple(old for old, _ in pairs)
         before = self._latest.get((fresh.kind, unit_of(fresh)))
         if before and seq - before[0] <= _RECENT_TURNS and before[1].key != fresh.key:
-            self._replace(self._told[before[1].key], before[1], seq, unit.text)
+            self._replace(self._told.pop(before[1].key, ()), before[1], seq, unit.text)
+        return ()
 
     def _note_label(self, seq: int, sentence: str, label: str, value: str) -> None:
         before, seqs = self._held.get(label, ("", []))
         if not seqs or _restates(value, before):
-            seqs.append(seq)
+            if not seqs or seqs[-1] != seq:
+                seqs.append(seq)
             self._held[label] = value, seqs
             return
         for one in find_values(before):

@@ -1,0 +1,75 @@
+"""The README's requests are sent, its answers compared, its Python run."""
+
+import json
+import re
+import shlex
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import httpx
+import pytest
+
+from prefold.stack.embedded import temporary_stack
+
+README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+BLOCK = re.compile(r"<!-- checked: (\w+) -->\n```\w+\n(.*?)```", re.DOTALL)
+ADDRESS = "http://127.0.0.1:7077"
+
+
+@pytest.fixture(scope="module")
+def gateway() -> Iterator[str]:
+    with temporary_stack(durability="durable") as stack:
+        yield stack.gateway_url
+
+
+def blocks(kind: str) -> list[str]:
+    return [text for name, text in BLOCK.findall(README) if name == kind]
+
+
+def curl(command: str, gateway: str) -> Any:
+    """What ``curl`` would do with the options that the README uses."""
+    words = shlex.split(command.replace("\\\n", " "))
+    assert words[:2] == ["curl", "-s"]
+    url, options = words[2].replace(ADDRESS, gateway), dict(zip(words[3::2], words[4::2], strict=True))
+    name, _, value = options.pop("-H", ":").partition(":")
+    body = options.pop("-d", None)
+    assert not options
+    headers = {name: value.strip()} if name else {}
+    answer = httpx.request("POST" if body else "GET", url, content=body, headers=headers)
+    return answer.raise_for_status().json()
+
+
+@pytest.mark.timeout(120)
+def test_the_answers_of_the_readme_are_those_of_the_gateway(gateway: str) -> None:
+    requests, answers = blocks("request"), blocks("answer")
+    assert len(requests) == len(answers) == 2
+    for request, answer in zip(requests, answers, strict=True):
+        assert curl(request, gateway) == json.loads(answer)
+
+
+@pytest.mark.timeout(120)
+def test_the_backend_of_the_readme_keeps_a_conversation(gateway: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def create(**request: Any) -> Any:
+        asked.append(request)
+        return SimpleNamespace(content=[SimpleNamespace(type="text", text=f"answer {len(asked)}")])
+
+    provider = ModuleType("anthropic")
+    provider.Anthropic = lambda: SimpleNamespace(messages=SimpleNamespace(create=create))  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "anthropic", provider)
+    (code,) = blocks("python")
+    names: dict[str, Any] = {}
+    exec(code.replace(ADDRESS, gateway), names)
+    assert [names["reply"]("chat-7", text) for text in ("Hello", "And now?")] == ["answer 1", "answer 2"]
+    assert [message["role"] for message in asked[1]["messages"]] == ["user", "assistant", "user"]
+    assert asked[1]["messages"][1]["content"][0]["text"] == "answer 1"
+    names["memory"].close()
+
+
+def test_the_first_screen_is_short_and_the_whole_stays_readable() -> None:
+    assert len(README.splitlines()) < 200
+    assert "./run demo" in README.split("## Try it")[0]
