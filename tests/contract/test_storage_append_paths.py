@@ -29,7 +29,7 @@ def general_path() -> Script:
 
 async def everything(client: Redis, keys: SessionKeys) -> dict[str, Any]:
     """All that the session's keys and its partition's hold."""
-    events = await client.xrange(keys.events)
+    events: Any = await client.xrange(keys.events)
     return {
         "meta": await client.hgetall(keys.meta),
         "turns": await client.xrange(keys.turns),

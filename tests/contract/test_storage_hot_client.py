@@ -24,14 +24,12 @@ COMMANDS: list[tuple[Any, ...]] = [
 
 
 async def test_replies_are_those_of_redis_py(redis_url: str) -> None:
-    lean: list[Any] = []
     async with connect_hot(redis_url) as client:
         assert client is not None
-        for command in COMMANDS:
-            lean.append(await client.execute(command))
+        lean = [await client.execute(command) for command in COMMANDS]
     async with Redis.from_url(redis_url) as general:
         await general.flushall()
-        usual = [await general.execute_command(*command) for command in COMMANDS]
+        usual: list[Any] = [await general.execute_command(*command) for command in COMMANDS]  # type: ignore[no-untyped-call]
     assert lean[0] == b"OK" and usual[0] is True
     assert lean[1:4] == usual[1:4]
     assert lean[4] == usual[4]
@@ -66,7 +64,8 @@ async def test_commands_that_go_together_are_answered_together(redis_url: str) -
         assert client is not None
         together = client.execute(("MULTI",), ("SET", "k", "1"), ("GET", "k"), ("EXEC",))
         alone = client.execute(("GET", "other"))
-        assert await asyncio.gather(together, alone) == [[b"OK", b"1"], None]
+        answers: list[Any] = list(await asyncio.gather(together, alone))
+        assert answers == [[b"OK", b"1"], None]
         with pytest.raises(exceptions.ResponseError):
             await client.execute(("MULTI",), ("NO SUCH",), ("EXEC",))
         assert await client.execute(("PING",)) == b"PONG"
@@ -105,7 +104,7 @@ async def test_a_server_that_is_gone_is_reported_soon() -> None:
     with running_redis() as server:
         url = server.url
     client = HotClient(url)
-    with pytest.raises(OSError):
+    with pytest.raises(OSError, match="No such file"):
         async with asyncio.timeout(5):
             await client.execute(("PING",))
 

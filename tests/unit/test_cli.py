@@ -103,4 +103,4 @@ def test_a_reader_that_has_seen_enough_ends_the_command_quietly() -> None:
 def endless(_: Sequence[str]) -> int:
     """A command whose output never ends."""
     while True:
-        print("a line")
+        sys.stdout.write("a line\n")
