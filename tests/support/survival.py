@@ -31,6 +31,8 @@ class Survival:
     """Of the sentences of the evidence turns that the questions are about."""
     exact: float | None
     """Of short answers that the evidence has word for word."""
+    asked: tuple[int, int, int] = (0, 0, 0)
+    """How many questions stand behind each share."""
 
 
 class Quiz:
@@ -83,6 +85,7 @@ class Quiz:
             _mean([share(one) for one in self._answers]),
             _mean([float(share(one) >= _KEPT) for one in self._evidence]),
             _mean([float(one in folded) for one in self._exact]),
+            (len(self._answers), len(self._evidence), len(self._exact)),
         )
 
 

@@ -211,7 +211,7 @@ async def test_a_long_build_keeps_its_lease() -> None:
     gate = asyncio.Event()
     engine = FakeEngine(RefusedError("no"), gate)
     storage = FakeStorage(conversation(), ticket(50, 2000), failing_renewals=1)
-    building = asyncio.create_task(builder(storage, engine, lease_ms=60).build(REF))
+    building = asyncio.create_task(builder(storage, engine, lease_ms=900).build(REF))
 
     async def renewed_often() -> bool:
         return storage.renewed >= 5
@@ -224,7 +224,7 @@ async def test_a_long_build_keeps_its_lease() -> None:
 async def test_a_build_whose_lease_is_lost_is_stopped_and_gives_nothing_back() -> None:
     engine = FakeEngine(None, asyncio.Event())
     storage = FakeStorage(conversation(), ticket(50, 2000))
-    building = asyncio.create_task(builder(storage, engine, lease_ms=60).build(REF))
+    building = asyncio.create_task(builder(storage, engine, lease_ms=900).build(REF))
 
     async def asked() -> bool:
         return bool(engine.asked)
@@ -240,7 +240,7 @@ async def test_a_build_whose_lease_is_lost_is_stopped_and_gives_nothing_back() -
 async def test_a_lease_that_cannot_be_renewed_ends_when_it_must_have_run_out() -> None:
     storage = FakeStorage(conversation(), ticket(50, 2000), failing_renewals=1_000_000)
     engine = FakeEngine(None, asyncio.Event())
-    assert await builder(storage, engine, lease_ms=60).build(REF) == "lost"
+    assert await builder(storage, engine, lease_ms=900).build(REF) == "lost"
 
 
 async def test_a_cancelled_build_lets_another_worker_begin_at_once() -> None:

@@ -1,13 +1,15 @@
 """What is left of real conversations, against summaries that cost nothing.
 
-The shares were measured on the development conversations when the engine was tuned; the floors stand a little
-below them. ``long`` adds conversations that played no part in the tuning.
+Weights and exponents were chosen on trip-90, all tau, code and memorybank conversations, beam-100k-1, 4, 6 and 13, and
+locomo 0 and 2: ``FAMILIES`` are some of these, so their shares flatter the engine. ``HELD_OUT`` took no part in the
+choice (its figures were looked at, not fitted); there the engine leaves less, above all at small limits. Floors
+stand below what was measured. tau, trip, code and memorybank have few questions and no held-out part.
 """
 
 import time
 import tracemalloc
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import pytest
 
@@ -20,6 +22,7 @@ from tests.support.compaction import data_questions, data_talk, new_cache, ticke
 from tests.support.survival import Quiz, Survival, sentences_in_order
 
 COUNTER = load_counter()
+COLUMNS = ("answers", "evidence", "exact")
 BASELINES = ("lead", "last", "random 1", "random 2", "random 3")
 
 TAU = [f"tau-airline-{name}" for name in ("0-0", "13-0", "17-1", "2-1", "25-3", "3-0", "4-0", "9-2")]
@@ -35,7 +38,7 @@ class Family:
     limit: int
     floor: tuple[float, float, float]
     lead_over_best: float
-    """By how much the mean must be above the best baseline's."""
+    """By how much the share over all questions must be above the best baseline's."""
 
 
 FAMILIES = {
@@ -49,8 +52,8 @@ FAMILIES = {
     "locomo at 32k": Family(["locomo-0-conv-26"], 32_000, (0.85, 0.68, 0.60), 0.10),
 }
 HELD_OUT = {
-    "beam at 8k": Family(["beam-100k-11", "beam-100k-13", "beam-100k-16"], 8000, (0.50, 0.20, 0), 0.10),
-    "beam at 32k": Family(["beam-100k-11", "beam-100k-13", "beam-100k-16"], 32_000, (0.80, 0.55, 0), 0.15),
+    "beam at 8k": Family(["beam-100k-11", "beam-100k-16"], 8000, (0.50, 0.10, 0), 0.10),
+    "beam at 32k": Family(["beam-100k-11", "beam-100k-16"], 32_000, (0.80, 0.55, 0), 0.15),
     "locomo at 8k": Family(["locomo-3-conv-42", "locomo-4-conv-43", "locomo-5-conv-44"], 8000, (0.35, 0.10, 0.15), 0.03),
     "locomo at 32k": Family(["locomo-3-conv-42", "locomo-4-conv-43", "locomo-5-conv-44"], 32_000, (0.70, 0.50, 0.40), 0.08),
 }  # fmt: skip
@@ -127,8 +130,8 @@ def check(family: Family) -> None:
     ours, baselines = zip(*(measured(name, family.limit) for name in family.names), strict=True)
     for share, floor in zip(means(ours), family.floor, strict=True):
         assert share is None or share >= floor, (means(ours), family.floor)
-    best = max(mean(means([one[index] for one in baselines])) for index in range(len(BASELINES)))
-    assert mean(means(ours)) >= best + family.lead_over_best, (means(ours), best)
+    best = max(pooled([one[index] for one in baselines]) for index in range(len(BASELINES)))
+    assert pooled(ours) >= best + family.lead_over_best, (pooled(ours), best)
 
 
 def measured(name: str, limit: int) -> tuple[Survival, list[Survival]]:
@@ -150,11 +153,19 @@ def measured(name: str, limit: int) -> tuple[Survival, list[Survival]]:
 
 
 def means(survivals: Iterable[Survival]) -> list[float | None]:
+    """Each share over all questions of the conversations, None where there are none."""
     rows = list(survivals)
-    columns = [[getattr(row, field.name) for row in rows] for field in fields(Survival)]
-    return [mean(known) if (known := [value for value in one if value is not None]) else None for one in columns]
+    return [_share([(row, column) for row in rows]) for column in range(len(COLUMNS))]
 
 
-def mean(values: Iterable[float | None]) -> float:
-    known = [value for value in values if value is not None]
-    return sum(known) / len(known)
+def pooled(survivals: Iterable[Survival]) -> float:
+    """One share over all questions of all kinds: a kind with two questions must not weigh as much as one with fifty."""
+    share = _share([(row, column) for row in survivals for column in range(len(COLUMNS))])
+    assert share is not None
+    return share
+
+
+def _share(places: Iterable[tuple[Survival, int]]) -> float | None:
+    weighed = [(getattr(row, COLUMNS[column]), row.asked[column]) for row, column in places if row.asked[column]]
+    total = sum(count for _, count in weighed)
+    return sum(share * count for share, count in weighed) / total if total else None

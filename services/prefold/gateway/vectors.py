@@ -8,8 +8,8 @@ from datetime import timedelta
 
 import structlog
 
-from prefold.embedding import Embedder, HttpEmbedderOptions, Vector, create_embedder
-from prefold.errors import ConfigurationError, UnavailableError
+from prefold.embedding import Embedder, Vector, embedder_from_settings
+from prefold.errors import UnavailableError
 from prefold.gateway.background import InBackground
 from prefold.gateway.finding import Finder, Hit
 from prefold.gateway.settings import GatewaySettings
@@ -74,7 +74,7 @@ async def opened_finder(settings: GatewaySettings, sessions: Sessions) -> AsyncI
         request_timeout=_ANSWER,
         max_connections=_CONNECTIONS,
     )
-    embedder = InBackground("embedder", lambda: configured_embedder(settings))
+    embedder = InBackground("embedder", lambda: embedder_from_settings(settings))
     embedder.start()
     executor = ThreadPoolExecutor(settings.embedder_threads, thread_name_prefix="embed")
     try:
@@ -86,18 +86,3 @@ async def opened_finder(settings: GatewaySettings, sessions: Sessions) -> AsyncI
         executor.shutdown(wait=False, cancel_futures=True)
         if (loaded := embedder.now()) is not None:
             await asyncio.to_thread(loaded.close)
-
-
-def configured_embedder(settings: GatewaySettings) -> Embedder:
-    """The embedder that the settings name, loaded. Raises ``ConfigurationError``."""
-    if settings.embedder != "http":
-        return create_embedder(settings.embedder, threads=settings.embedder_threads)
-    if not (settings.embedder_url and settings.embedder_model and settings.embedder_dimension):
-        raise ConfigurationError("the embedder 'http' needs its URL, model and dimension")
-    options = HttpEmbedderOptions(
-        url=settings.embedder_url,
-        model=settings.embedder_model,
-        dimension=settings.embedder_dimension,
-        key=settings.embedder_api_key,
-    )
-    return create_embedder("http", http=options)

@@ -20,6 +20,10 @@ REFRESH_STEP = 0.08
 """Share of the room by which a standby's uncovered tail grows before it is built again."""
 TAIL_SHARE = 0.12
 """Share of the room at which the verbatim tail is enough, even with fewer turns than asked for."""
+COVER_SHARE = 0.1
+"""Share of the room that a build has to cover anew, and"""
+LEAST_COVERED_TOKENS = 200
+"""raw tokens that it has to cover at least: a head is not made for less."""
 LEAST_ROOM_TOKENS = 300
 """Raw tokens that the newest turn's short form, a marker and their overheads need."""
 SYSTEM_SHARE = 0.75
@@ -50,6 +54,8 @@ def lua_constants() -> dict[str, int | float]:
         "LOW_MARK": LOW_MARK,
         "REFRESH_STEP": REFRESH_STEP,
         "TAIL_SHARE": TAIL_SHARE,
+        "COVER_SHARE": COVER_SHARE,
+        "MIN_COVERED": LEAST_COVERED_TOKENS,
         "MIN_ROOM": LEAST_ROOM_TOKENS,
         "SYSTEM_SHARE": SYSTEM_SHARE,
         "EVENTS_KEPT": EVENTS_KEPT,

@@ -83,11 +83,13 @@ class Ledger:
 
     def is_outdated(self, seq: int, unit: Unit) -> bool:
         """Whether all that a unit of turn ``seq`` states exactly has been replaced since."""
-        return bool(self.replacements.seqs) and self.replacements.is_gone(seq, keys_of(unit))
+        if not self.replacements.concern(seq):
+            return False
+        return self.replacements.is_gone(seq, keys_of(unit))
 
     def outdated_values(self, seq: int, unit: Unit) -> tuple[tuple[str, int], ...]:
         """Exact values of a unit that have been replaced since, and by which turn."""
-        if not self.replacements.seqs:
+        if not self.replacements.concern(seq):
             return ()
         since = [(value.text, self.replacements.since(seq, value.key)) for value in unit.values]
         return tuple((text, by) for text, by in since if by)

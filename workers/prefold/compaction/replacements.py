@@ -25,6 +25,7 @@ class Replacements:
     def __init__(self) -> None:
         self._by_place: dict[tuple[int, str], int] = {}
         self._everywhere: dict[str, int] = {}
+        self._last_everywhere = 0
         self._held: dict[str, tuple[str, list[int]]] = {}
         """Label -> its value now, and the turns that said so."""
         self._latest: dict[tuple[ValueKind, str], tuple[int, Value]] = {}
@@ -48,6 +49,10 @@ class Replacements:
             told = self._told.setdefault(value.key, [])
             if not told or told[-1] != seq:
                 told.append(seq)
+
+    def concern(self, seq: int) -> bool:
+        """Whether anything that turn ``seq`` may state can have been replaced: spares the looking for most turns."""
+        return seq in self.seqs or seq < self._last_everywhere
 
     def since(self, seq: int, key: str) -> int:
         """Seq of what has replaced ``key`` as turn ``seq`` states it; 0: nothing has."""
@@ -93,6 +98,7 @@ class Replacements:
         self._mark(told, old.key, old.text, seq, sentence)
         if told and old.kind in _OF_ONE_THING:
             self._everywhere[old.key] = seq
+            self._last_everywhere = max(self._last_everywhere, seq)
 
     def _mark(self, seqs: Iterable[int], key: str, text: str, seq: int, sentence: str) -> None:
         for old_seq in seqs:

@@ -105,7 +105,9 @@ class Runtime:
     @cached_property
     def embedder(self) -> "Embedder":
         """The configured embedder, loaded. Its calls block: use them in a thread."""
-        embedder = _create_embedder(self.settings)
+        from prefold.embedding import embedder_from_settings
+
+        embedder = embedder_from_settings(self.settings)
         self._resources.callback(embedder.close)
         return embedder
 
@@ -163,24 +165,6 @@ class Runtime:
     async def _close_resources(self) -> None:
         await self._resources.aclose()
         await self._loop.shutdown_default_executor()
-
-
-def _create_embedder(settings: WorkerSettings) -> "Embedder":
-    from prefold.embedding import HttpEmbedderOptions, create_embedder
-
-    if settings.embedder != "http":
-        return create_embedder(settings.embedder, threads=settings.embedder_threads)
-    if not (settings.embedder_url and settings.embedder_model and settings.embedder_dimension):
-        raise ConfigurationError(
-            "the embedder 'http' needs PREFOLD_EMBEDDER_URL, PREFOLD_EMBEDDER_MODEL and PREFOLD_EMBEDDER_DIMENSION"
-        )
-    options = HttpEmbedderOptions(
-        url=settings.embedder_url,
-        model=settings.embedder_model,
-        dimension=settings.embedder_dimension,
-        key=settings.embedder_api_key,
-    )
-    return create_embedder("http", http=options)
 
 
 _prepared: tuple[WorkerSettings, threading.Event] | None = None

@@ -23,8 +23,10 @@ if m.retry > now then
   return { 'backoff', m.retry }
 end
 
--- May a summary end right before `e`, the tail from there on holding `turns` turns and `tokens` tokens?
 local tail_most = math.floor(room(m) * TAIL_SHARE)
+local cover_least = math.max(MIN_COVERED, math.floor(room(m) * COVER_SHARE))
+
+-- May a summary end right before `e`, the tail from there on holding `turns` turns and `tokens` tokens?
 local function serves(e, turns, tokens)
   if not e.cut then return false end
   local covers_to = e.seq - 1
@@ -32,15 +34,19 @@ local function serves(e, turns, tokens)
   return turns >= m.keep or tokens >= tail_most
 end
 
+-- Older cuts cover less still, so the search may end at the first that covers too little.
+local function covers_enough(tokens) return m.full - m.htok - tokens >= cover_least end
+
 local covers_to, turns, tokens = 0, 0, 0
 local floor = math.max(m.cov, m.nx)
 local upper = '+'
-while covers_to == 0 do
+while covers_to == 0 and covers_enough(tokens) do
   local page = redis.call('XREVRANGE', TURNS, upper, (floor + 2) .. '-0', 'COUNT', 16)
   if #page == 0 then break end
   for _, raw in ipairs(page) do
     local e = entry_of(raw)
     turns, tokens = turns + 1, tokens + e.tokens + e.closer_tokens
+    if not covers_enough(tokens) then break end
     if serves(e, turns, tokens) then covers_to = e.seq - 1; break end
     upper = '(' .. raw[1]
   end
