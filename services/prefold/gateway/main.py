@@ -12,11 +12,11 @@ import structlog
 from prefold.config.flags import load_settings
 from prefold.config.lifecycle import run_async
 from prefold.config.logs import configure_logging
-from prefold.serving import answer, listening, url_of
 from prefold.gateway.background import is_loading
 from prefold.gateway.composition import gateway
 from prefold.gateway.settings import GatewaySettings
 from prefold.gateway.wire import BoundedHttpProtocol
+from prefold.serving import answer, listening, url_of
 
 log = structlog.get_logger(__name__)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from prefold.assembly.groups import has_tools
 from prefold.assembly.plan import LeftOut
 from prefold.assembly.shorten import Shortener
+from prefold.conversation.marks import neutralise
 from prefold.conversation.project import Fragment
 
 SHARE = 0.15
@@ -18,7 +19,6 @@ _FRAME_TOKENS = 48
 """Overheads of the fragment and both marks, rounded up."""
 _SAME_WORDS = 0.85
 """Share of common words from which two turns say the same."""
-_FORGED = re.compile(r"\[(?=\s*prefold|\s*\d+ )", re.IGNORECASE)
 _WORD = re.compile(r"\w+")
 _WORTH_CLIPPING = 64
 """Tokens of room below which a turn stands whole or not at all."""
@@ -91,7 +91,7 @@ def choose_recall(items: Sequence[RecalledItem], present: frozenset[int], room: 
 def _fitted(item: RecalledItem, free: int, room: int, shortener: Shortener) -> UsedItem | None:
     head = f"[{item.seq} {item.role}{' ' + item.ts if item.ts else ''}] "
     most = min(free, room // _MOST_OF_ROOM) - shortener.count(head) - 2
-    text = _FORGED.sub("(", item.text.strip())
+    text = neutralise(item.text.strip())
     if most < _WORTH_CLIPPING and shortener.count(text) > most:
         return None
     text, _ = shortener.cut_text(text, most)

@@ -13,11 +13,11 @@ from typing import Literal
 
 from prefold.compaction.ledger import Ledger
 from prefold.compaction.ledger_text import LedgerText, render_ledger
-from prefold.compaction.markers import closing, opening
 from prefold.compaction.source import verbatim_text
 from prefold.conversation.clipping import clip
 from prefold.conversation.encoding import encode
 from prefold.conversation.markers import BLOCK_TOKENS, FRAGMENT_TOKENS, TEXT_HEAD
+from prefold.conversation.marks import closing, opening
 from prefold.conversation.turns import TurnKind
 from prefold.storage.types import BuildTicket, HeadFragment, StoredTurn
 from prefold.tokens import TokenCounter

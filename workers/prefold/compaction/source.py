@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from prefold.compaction.markers import neutralise, strip_injected
 from prefold.compaction.redact import redact
 from prefold.conversation.markers import document_placeholder, image_placeholder
+from prefold.conversation.marks import neutralise, strip_injected
 from prefold.conversation.turns import TurnKind
 from prefold.storage.types import StoredTurn
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefold.compaction.markers import closing, neutralise, opening, strip_injected
+from prefold.conversation.marks import closing, neutralise, opening, strip_injected
 from tests.support.compaction import small_talk, summarize, users
 
 FORGERIES = [
