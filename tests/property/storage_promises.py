@@ -98,6 +98,7 @@ class Promises:
         self._oracle = oracle
         self._body = b""
         self._version = 0
+        self._covers_to = 0
         self._checked_to = 0
 
     def hold(self, now: Snapshot) -> None:
@@ -154,9 +155,12 @@ class Promises:
         assert now.header["covers_to"] == state.cov
         whole = self._is_whole(now, now.lines, state.cov)
         assert whole or state.deg, "turns are missing, and the session is not called degraded"
+        held = state.open_calls and state.thinks
+        assert state.cov == self._covers_to or not held, "a swap inside an open round with thinking"
+        self._covers_to = state.cov
         if state.deg:
             assert state.full > state.room, "degraded although the whole context fits"
-            assert not state.nx or (state.open_calls and state.thinks), "degraded beside a usable standby"
+            assert not state.nx or held, "degraded beside a usable standby"
 
     def _is_whole(self, now: Snapshot, lines: list[Fragment], covers_to: int) -> bool:
         """Summary, a marked gap or none, then every turn once; True when nothing is left out or shortened."""

@@ -159,6 +159,12 @@ class StorageMachine(RuleBasedStateMachine):
                 self.build(20)
             self.append(self.calls(["A", "B"], 1, thinks=thinks), self.results(["B", "A"], count, text=False))
 
+    @rule(counts=st.lists(few_words, min_size=3, max_size=12))
+    def call_in_vain(self, counts: list[int]) -> None:
+        """Calls upon calls: one open round that grows beyond any room."""
+        for count in counts:
+            self.append(self.calls(list(CALL_IDS), count, thinks=False))
+
     @rule(count=words)
     def instruct(self, count: int) -> None:
         self.append(self.made_turn("system", self.text(count)))
@@ -231,6 +237,13 @@ class StorageMachine(RuleBasedStateMachine):
             assert held is None, "a second lease"
             self.builders.append(Builder(ticket, self.now_ms + LEASE_MS))
 
+    @precondition(lambda self: self.holder())
+    @rule()
+    def overtake(self) -> None:
+        """The holder sleeps through its lease, and another one begins."""
+        self.wait(LEASE_MS + 1)
+        self.begin()
+
     def built(self, ticket: BuildTicket, tokens: int) -> BuiltSummary:
         """A head that names what it covers."""
         parts: list[HeadFragment] = []
@@ -271,6 +284,16 @@ class StorageMachine(RuleBasedStateMachine):
             self.oracle.heads[builder.ticket.covers_to] = sum(part.tokens for part in summary.fragments)
         else:
             assert self.run(self.sessions.view(TENANT, SESSION)) == before, "a refused commit left something"
+
+    @precondition(lambda self: self.builders and self.builders[-1].ticket.carried_turn and not self.builders[-1].over)
+    @rule()
+    def commit_without_the_carried_turn(self) -> None:
+        """Refused as long as the turn is the newest of the user."""
+        ticket = self.builders[-1].ticket
+        whole = self.built(ticket, 20)
+        summary = BuiltSummary(tuple(part for part in whole.fragments if part.part != "task"), whole.record, None)
+        if self.state().lu == ticket.carried_turn:
+            assert self.run(self.sessions.commit_build(ticket, summary)).outcome == "stale"
 
     @precondition(lambda self: self.builders)
     @rule(data=st.data())
