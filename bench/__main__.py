@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.appends import append_rows, swap_rows
+from bench.appends import append_rows, client_rows, swap_rows
 from bench.background import dispatch_rows, embed_rows
 from bench.http import http_rows
 from bench.measure import Row
@@ -15,7 +15,11 @@ from bench.reads import read_rows
 
 Suite = Callable[[int], list[Row]]
 SUITES: Mapping[str, Suite] = {
-    "append": lambda scale: append_rows("fast", 2000 // scale) + append_rows("durable", 300 // scale),
+    "append": lambda scale: [
+        *append_rows("fast", 2000 // scale),
+        *client_rows(1000 // scale),
+        *append_rows("durable", 300 // scale),
+    ],
     "swap": lambda scale: swap_rows(40 // scale),
     "read": lambda scale: read_rows(1000 // scale),
     "http": lambda scale: http_rows(300 // scale),

@@ -1,5 +1,7 @@
 """The append script against a bare XADD of the same bytes, and an append that swaps against one that does not."""
 
+import asyncio
+import statistics
 import time
 from typing import Literal
 
@@ -8,9 +10,10 @@ from redis import Redis
 from bench.measure import ROUNDS, Row, Timed, median_of, timed_calls
 from bench.servers import make_turn, server_cpu_seconds, session_server
 from prefold.conversation.turns import PreparedTurn
-from prefold.storage import Defaults
+from prefold.storage import Defaults, connect_sessions
 from prefold.storage.append import append_args, parse_append
 from prefold.storage.builds import commit_args, parse_begin
+from prefold.storage.hot import connect_hot
 from prefold.storage.keys import SessionKeys
 from prefold.storage.scripts import script
 from prefold.storage.types import AppendResult, BuildTicket, BuiltSummary, HeadFragment, SessionRef
@@ -83,6 +86,32 @@ def append_rows(durability: Literal["durable", "fast"], calls: int) -> list[Row]
     if durability == "fast":
         rows.append(Row("append, fast, server CPU", "bare XADD", "us", mine.server_us, floor.server_us, 4.0))
     return rows
+
+
+def client_rows(calls: int) -> list[Row]:
+    """The same as the gateway does it: typed call, lean asyncio connection, parsed result."""
+    with session_server("fast") as client:
+        path = str(client.connection_pool.connection_kwargs["path"])
+        ours, floor = asyncio.run(_client_p50(f"unix://{path}", calls))
+    return [Row("append, fast, as the gateway's client, p50", "bare XADD, same client", "us", ours, floor, 2.0)]
+
+
+async def _client_p50(url: str, calls: int) -> tuple[float, float]:
+    turns = [make_turn(number) for number in range(TURNS_A_SESSION)]
+    ours: list[float] = []
+    floors: list[float] = []
+    async with connect_sessions(url) as sessions, connect_hot(url) as hot:
+        assert hot is not None
+        for number in range(ROUNDS):
+            for i in range(calls):
+                turn, name = turns[i % TURNS_A_SESSION], f"{number}-{i // TURNS_A_SESSION}"
+                start = time.perf_counter()
+                await hot.execute(("XADD", f"floor:{name}", "*", "i", turn.id, "e", turn.envelope, "c", turn.content))
+                middle = time.perf_counter()
+                await sessions.append(TENANT, name, [turn])
+                ours.append(time.perf_counter() - middle)
+                floors.append(middle - start)
+    return statistics.median(ours) * 1e6, statistics.median(floors) * 1e6
 
 
 def _bare_xadd(client: Redis, number: int, turns: list[PreparedTurn], i: int) -> None:

@@ -22,7 +22,7 @@ DEFAULTS = Defaults(hard_limit_tokens=1500)
 def general_path() -> Script:
     """The script without its fast path."""
     source = script("append").source
-    start, end = source.index("do\n  local tag"), source.index("local OPENER = ")
+    start, end = source.index("do\n  local call, tag"), source.index("local OPENER = ")
     source = source[:start] + source[end:]
     return Script("append", source, hashlib.sha1(source.encode(), usedforsecurity=False).hexdigest())
 

@@ -108,7 +108,7 @@ class Promises:
         self._is_valid(now.lines, now.system)
         self._grows_only_at_its_end(now)
         self._covers_the_log(now)
-        self._newest_user_is_there(now.lines, now.state.lu)
+        self._newest_user_is_there(now)
         self._standby_is_ready(now)
 
     def _log_is_whole(self, now: Snapshot) -> None:
@@ -178,11 +178,18 @@ class Promises:
         assert shown == [entry.seq for entry in now.window_after(reached)], "a gap, or an overlap"
         return not gaps and not any(line.part == "short" for line in lines)
 
-    def _newest_user_is_there(self, lines: list[Fragment], newest: int) -> None:
+    def _newest_user_is_there(self, now: Snapshot) -> None:
+        """Unless the newest group alone, which is kept whole, leaves no room for its short form."""
+        newest = now.state.lu
         assert newest in self._oracle.users() and newest >= self._oracle.newest_user()
-        if newest:
-            mark = self._oracle.mark(newest).encode()
-            assert any(mark in line.content for line in lines if line.role == "user"), "the newest user turn is missing"
+        if newest and not self._shows(now.lines, newest):
+            heads = [line for line in now.lines if line.part in HEAD_PARTS]
+            most = now.state.tok + self._oracle.prepared[newest - 1].short_tokens
+            assert now.state.deg and not heads and most > now.state.room, "the newest user turn is missing"
+
+    def _shows(self, lines: list[Fragment], seq: int) -> bool:
+        mark = self._oracle.mark(seq).encode()
+        return any(mark in line.content for line in lines if line.role == "user")
 
     def _standby_is_ready(self, now: Snapshot) -> None:
         state = now.state
@@ -195,7 +202,7 @@ class Promises:
         assert state.ntok < state.full, "the standby is not smaller"
         assert self._is_whole(now, lines, state.nx)
         self._is_valid(lines, "")
-        self._newest_user_is_there(lines, state.lu)
+        assert not state.lu or self._shows(lines, state.lu), "the standby lacks the newest user turn"
 
 
 def _entry(entry_id: bytes, fields: dict[bytes, bytes]) -> Entry:

@@ -10,31 +10,34 @@ import struct
 __all__ = ["INCARNATION_CHARACTERS", "STATE_FIELDS", "STATE_STRUCT", "lua_positions", "lua_state"]
 
 STATE_FIELDS = {
+    # What a plain append writes.
     "head": "seq of the newest turn",
     "log": "raw tokens of all turns",
-    "ver": "version of the context",
     "tok": "raw tokens of the context string",
     "full": "raw tokens that it would have without the ladder",
+    "ntok": "raw tokens of next",
+    "lu": "seq of the newest plain user turn",
+    "lucum": "log tokens up to it",
+    "fu": "seq of the first plain user turn",
+    "edue": "1: a due entry for the embedding exists",
+    "fresh": "1: swapped since the last append",
+    "updated": "last change, ms",
+    # What it reads beside that.
+    "ver": "version of the context",
     "hard": "hard limit, served tokens",
     "ratio": "soft threshold as thousandths of the room",
     "cal": "calibration: served tokens per thousand raw ones",
     "fix": "raw tokens of system and tools",
     "htok": "raw tokens of the active head",
     "swaps": "swaps so far",
-    "fresh": "1: swapped since the last append",
     "deg": "1: the ladder left something out",
     "leads": "1: nothing but system turns so far",
     "nx": "what the standby covers, 0: none",
-    "ntok": "raw tokens of next",
     "n0": "the same when the standby was committed",
-    "lu": "seq of the newest plain user turn",
-    "lucum": "log tokens up to it",
-    "fu": "seq of the first plain user turn",
-    "edue": "1: a due entry for the embedding exists",
     "blease": "end of the build's lease, ms",
     "retry": "no build before this, ms",
     "ends": "when the keys expire, ms",
-    "updated": "last change, ms",
+    # The rest.
     "created": "ms",
     "keep": "turns to keep verbatim at a build",
     "seen": "calibration by the last reported usage, 0: none",
@@ -80,20 +83,25 @@ end
 def lua_positions(source: str) -> str:
     """``source`` with ``@name`` as the position of that state field, and the constants of the append's fast path.
 
-    The fast path reads the fields up to ``updated`` only; the rest stays one string.
+    The fast path reads the fields up to ``ends`` and writes those up to ``updated``; the rest stays one string.
     """
     names = list(STATE_FIELDS)
     for name in sorted(names, key=len, reverse=True):
         source = source.replace(f"@{name}", str(names.index(name) + 1))
-    hot = names.index("updated") + 1
+    read, written = names.index("ends") + 1, names.index("updated") + 1
     values = {
-        "HOT_FORMAT": f'">{"i8" * hot}"',
-        "HOT_COUNT": str(hot),
-        "HOT_END": str(hot * 8 + 1),
-        "REPLY": f'">{"i8" * 10}"',
+        "READ_FORMAT": _format(read),
+        "WRITTEN_FORMAT": _format(written),
+        "WRITTEN_COUNT": str(written),
+        "WRITTEN_END": str(written * 8 + 1),
+        "REPLY_FORMAT": _format(10),
         "CLOSED_SIZE": str(STATE_STRUCT.size + INCARNATION_CHARACTERS),
         "INC": str(INCARNATION_CHARACTERS),
     }
     for name, value in values.items():
         source = source.replace(f"${name}", value)
     return source
+
+
+def _format(count: int) -> str:
+    return f'">{"i8" * count}"'

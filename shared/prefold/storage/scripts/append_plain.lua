@@ -2,26 +2,26 @@
 -- for it. Whatever differs falls through to append.lua, which handles every case and gives the same result where both
 -- apply (a property test holds the two together). v[@name] is the state's number of that name (fields.py).
 do
-  local tag = ARGV[10]
+  local call, tag = redis.call, ARGV[10]
   local packed = ARGV[7] == '1' and string.sub(tag, 1, 1) == 'p' and ARGV[16] == '0'
-    and redis.call('HGET', KEYS[1], 'state')
+    and call('HGET', KEYS[1], 'state')
   if packed and #packed == $CLOSED_SIZE then
-    local v = { struct.unpack($HOT_FORMAT, packed) }
+    local v = { struct.unpack($READ_FORMAT, packed) }
     local tokens, floor, now = tonumber(ARGV[12]), math.floor, tonumber(ARGV[1])
     local room, tok = floor(v[@hard] * 1000 / v[@cal]) - v[@fix], v[@tok] + tokens
     if v[@leads] == 0 and v[@deg] == 0 and tok <= room and now + ARGV[5] - v[@ends] < $DAY_MS then
       local seq = v[@head] + 1
       local at = tostring(seq)
-      if redis.call('HSETNX', KEYS[4], 't:' .. ARGV[8], at .. ' ' .. ARGV[9]) == 1 then
+      if call('HSETNX', KEYS[4], 't:' .. ARGV[8], at .. ' ' .. ARGV[9]) == 1 then
         local content, short, log = ARGV[14], ARGV[15], v[@log] + tokens
-        local rest = string.sub(packed, $HOT_END)
+        local rest = string.sub(packed, $WRITTEN_END)
         local inc = string.sub(rest, -$INC)
         v[@head], v[@log], v[@tok], v[@full], v[@updated] = seq, log, tok, v[@full] + tokens, now
         local record = ARGV[12] .. ' ' .. ARGV[13] .. ' ' .. log .. ' 0 1 ' .. tag .. ' 0 ' .. ARGV[8] .. '\n' .. ARGV[11]
         if short == '' then
-          redis.call('XADD', KEYS[3], at .. '-0', 'r', record, 'c', content)
+          call('XADD', KEYS[3], at .. '-0', 'r', record, 'c', content)
         else
-          redis.call('XADD', KEYS[3], at .. '-0', 'r', record, 'c', content, 's', short)
+          call('XADD', KEYS[3], at .. '-0', 'r', record, 'c', content, 's', short)
         end
         local said = '{"role":"assistant","seq":'
         if string.sub(tag, 3, 3) == 'u' then
@@ -30,11 +30,11 @@ do
           if v[@fu] == 0 then v[@fu] = seq end
         end
         local line = said .. at .. ',"tokens":' .. ARGV[12] .. ',"content":[' .. content .. ']}\n'
-        redis.call('APPEND', KEYS[5], line)
+        call('APPEND', KEYS[5], line)
         local status, wanted = 0, false
         if tok >= floor(room * v[@ratio] / 1000) then status, wanted = 1, true end
         if v[@nx] > 0 then
-          redis.call('APPEND', KEYS[6], line)
+          call('APPEND', KEYS[6], line)
           v[@ntok] = v[@ntok] + tokens
           wanted = v[@ntok] - v[@n0] >= floor(room * $REFRESH_STEP)
         end
@@ -42,17 +42,17 @@ do
         local life, build = ARGV[3] .. ':' .. inc, ' 0'
         if v[@edue] == 0 then
           v[@edue] = 1
-          redis.call('ZADD', KEYS[10], 'LT', now + ARGV[6], 'embed:' .. life)
+          call('ZADD', KEYS[10], 'LT', now + ARGV[6], 'embed:' .. life)
         end
         if wanted then
-          redis.call('ZADD', KEYS[10], 'LT', now + ARGV[6], 'compact:' .. life)
+          call('ZADD', KEYS[10], 'LT', now + ARGV[6], 'compact:' .. life)
           if v[@blease] <= now and v[@retry] <= now then build = ' 1' end
         end
-        redis.call('XADD', KEYS[9], '*', 'turns', life .. ' ' .. at .. ' ' .. at .. build)
-        if now % $TRIM_EVERY == 0 then redis.call('XTRIM', KEYS[9], 'MAXLEN', '~', $EVENTS_KEPT) end
-        redis.call('HSET', KEYS[1], 'state', struct.pack($HOT_FORMAT, unpack(v, 1, $HOT_COUNT)) .. rest)
+        call('XADD', KEYS[9], '*', 'turns', life .. ' ' .. at .. ' ' .. at .. build)
+        if now % $TRIM_EVERY == 0 then call('XTRIM', KEYS[9], 'MAXLEN', '~', $EVENTS_KEPT) end
+        call('HSET', KEYS[1], 'state', struct.pack($WRITTEN_FORMAT, unpack(v, 1, $WRITTEN_COUNT)) .. rest)
         local cal, ceil = v[@cal], math.ceil
-        return inc .. struct.pack($REPLY, v[@ver], v[@swaps], ceil((tok + v[@fix]) * cal / 1000),
+        return inc .. struct.pack($REPLY_FORMAT, v[@ver], v[@swaps], ceil((tok + v[@fix]) * cal / 1000),
           ceil((tok - v[@htok]) * cal / 1000), v[@hard], status, 0, seq, ceil(tokens * cal / 1000), 0)
       end
     end
