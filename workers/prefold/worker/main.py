@@ -2,6 +2,7 @@
 
 import argparse
 import logging
+import os
 import threading
 from collections.abc import Sequence
 from contextlib import closing
@@ -72,6 +73,7 @@ def _load(queue: QueueName, shared: Runtime) -> None:
     if queue == EMBED_QUEUE:
         import prefold.worker.embed_job  # noqa: F401 (RQ imports it by name)
 
+        os.nice(shared.settings.embed_nice)
         log.info("embedder_loaded", embedder=shared.embedder.id)
     elif queue == COMPACT_QUEUE:
         from prefold.compaction import TurnCache

@@ -18,3 +18,6 @@ class WorkerSettings(RedisSettings, QueueSettings, VectorSettings, EmbedderSetti
     embed_job_turns: int = Field(
         512, ge=1, le=100_000, description="Turns that one job embeds; what is left comes in a later job."
     )
+    embed_nice: int = Field(
+        5, ge=0, le=19, description="By how much the embed worker yields the CPU to processes that others wait for."
+    )
