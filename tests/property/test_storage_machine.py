@@ -7,7 +7,7 @@ import asyncio
 import math
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import orjson
@@ -38,7 +38,7 @@ MUST_REACH = {
     *(f"append: {status}" for status in ("ok", "soft", "swapped", "degraded")),
     *(f"begin: {outcome}" for outcome in ("ticket", "not_due", "busy", "backoff", "no_cut")),
     *(f"commit: {outcome}" for outcome in ("standby", "swapped", "stale", "no_gain")),
-    *("append swaps", "head carries a turn"),
+    *("commit: late", "commit: turn not carried", "append swaps", "head carries a turn"),
 }
 MUST_REACH_IN_MANY = {"round lost from view", "thinking holds a swap", "calibrated", "limit refused"}
 words = st.sampled_from(WORDS)
@@ -240,9 +240,13 @@ class StorageMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.holder())
     @rule()
     def overtake(self) -> None:
-        """The holder sleeps through its lease, and another one begins."""
+        """The holder sleeps through its lease, another one begins, and the first wakes up and commits."""
+        late = self.builders[-1]
         self.wait(LEASE_MS + 1)
         self.begin()
+        if self.builders[-1] is not late:
+            self.reached["commit: late"] += 1
+            self.commit_of(late, 20)
 
     def built(self, ticket: BuildTicket, tokens: int) -> BuiltSummary:
         """A head that names what it covers."""
@@ -273,6 +277,11 @@ class StorageMachine(RuleBasedStateMachine):
         builders = self.builders
         before = self.run(self.sessions.view(TENANT, SESSION))
         summary = self.built(builder.ticket, tokens)
+        if builder.ticket.carried_turn == self.state().lu > 0:
+            self.reached["commit: turn not carried"] += 1
+            parts = tuple(part for part in summary.fragments if part.part != "task")
+            without = self.run(self.sessions.commit_build(builder.ticket, replace(summary, fragments=parts)))
+            assert without.outcome == "stale", "the newest user turn was covered and not carried"
         result = self.run(self.sessions.commit_build(builder.ticket, summary))
         self.reached[f"commit: {result.outcome}"] += 1
         if builder is not builders[-1] or builder.over:
@@ -284,16 +293,6 @@ class StorageMachine(RuleBasedStateMachine):
             self.oracle.heads[builder.ticket.covers_to] = sum(part.tokens for part in summary.fragments)
         else:
             assert self.run(self.sessions.view(TENANT, SESSION)) == before, "a refused commit left something"
-
-    @precondition(lambda self: self.builders and self.builders[-1].ticket.carried_turn and not self.builders[-1].over)
-    @rule()
-    def commit_without_the_carried_turn(self) -> None:
-        """Refused as long as the turn is the newest of the user."""
-        ticket = self.builders[-1].ticket
-        whole = self.built(ticket, 20)
-        summary = BuiltSummary(tuple(part for part in whole.fragments if part.part != "task"), whole.record, None)
-        if self.state().lu == ticket.carried_turn:
-            assert self.run(self.sessions.commit_build(ticket, summary)).outcome == "stale"
 
     @precondition(lambda self: self.builders)
     @rule(data=st.data())
