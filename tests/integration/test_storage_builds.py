@@ -231,3 +231,19 @@ async def test_every_key_of_a_session_ends_with_its_retention(sessions: Sessions
     keys = [key async for key in sessions.client.scan_iter("*:s:*")]
     assert len(keys) == 7
     assert all([await sessions.client.pttl(key) > 29 * 86_400_000 for key in keys])
+
+
+async def test_a_build_of_an_erased_life_is_stale_also_after_the_session_began_anew(sessions: Sessions) -> None:
+    answer = await fill(sessions)
+    ticket = await begin(sessions, answer.ref)
+    erased = await sessions.erase(TENANT, SESSION)
+    assert (erased.incarnation, erased.turns, erased.keys_left) == (answer.ref.incarnation, answer.turns[-1].seq, 0)
+    assert (await sessions.commit_build(ticket, summary())).outcome == "stale"
+    assert not await sessions.mark_embedded(answer.ref, 1, "turns_x_3")
+    assert await sessions.due_sets.due(4_000_000_000_000, 10) == []
+    await sessions.open(TENANT, SESSION, SessionOptions())
+    renewed = await append(sessions, turn("user", "Hello again"))
+    assert renewed.ref.incarnation != answer.ref.incarnation
+    assert (await sessions.commit_build(ticket, summary())).outcome == "stale"
+    assert not await sessions.renew_build(ticket)
+    assert await texts_of(sessions) == ["Hello again"]

@@ -34,7 +34,7 @@ LONG_SCOPES = [
     Scope("erased and created again", turns=4, endings=1, builders=2),
     Scope("tool rounds", kinds="ucr", turns=8, builders=1, clock=False),
     Scope("parallel calls", kinds="uacr", turns=7, builders=1, calls=2, clock=False),
-    Scope("tool rounds edited and rewound", kinds="ucr", turns=6, edits=1, rewinds=1, builders=1, clock=False),
+    Scope("tool rounds edited and rewound", kinds="ucr", turns=5, edits=1, rewinds=1, builders=1, clock=False),
     Scope("limits lowered and raised", kinds="uacr", turns=6, limits=(6, 12), builders=1),
 ]
 

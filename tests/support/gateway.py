@@ -37,6 +37,12 @@ class DecidedIndex:
         mine = [hit for owner, hit in self.hits if owner == tenant and session in (None, hit.session)]
         return mine[:limit]
 
+    async def forget(self, tenant: str, session: str) -> int:
+        if self.is_down:
+            raise UnavailableError("the vector store does not answer")
+        self.hits = [(owner, hit) for owner, hit in self.hits if (owner, hit.session) != (tenant, session)]
+        return 0
+
 
 class SmallEmbedder:
     """One vector for everything."""
@@ -83,7 +89,7 @@ async def served_gateway(
             await counter.get()
             await embedder.get()
             finder = Finder(sessions, index, embedder, executor)
-            parts = Collaborators(sessions, finder, counter, guard or LoopbackGuard(), durability)
+            parts = Collaborators(sessions, finder, index, counter, guard or LoopbackGuard(), durability)
             app = application(settings, parts)
             transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:7077") as client:

@@ -224,6 +224,26 @@ class SearchAnswer(Struct, frozen=True, kw_only=True):
     results: list[SearchResult]
 
 
+class Remains(Struct, frozen=True, kw_only=True):
+    """Where a trace may still lie, and what ends it."""
+
+    where: str
+    until: str
+
+
+class ErasureAnswer(Struct, frozen=True, kw_only=True):
+    """The receipt of an erasure, written after every store was read again."""
+
+    session: str
+    erased_at: str
+    turns: int
+    """Removed by this call; 0 when the session had been erased before."""
+    keys_left: int
+    """Of the session in Redis, its tombstone apart."""
+    vectors_left: int
+    remains: list[Remains]
+
+
 class TurnBody(Struct, frozen=True, kw_only=True):
     """One message event: roles and content blocks of Anthropic's and OpenAI's message formats."""
 

@@ -8,6 +8,7 @@ from starlette.responses import Response
 from prefold.assembly import LEAST_BUDGET_TOKENS
 from prefold.gateway import answers
 from prefold.gateway.context_calls import MOST_BUDGET_TOKENS, MOST_QUERY_CHARS, ContextCalls
+from prefold.gateway.erasure_calls import ErasureCalls
 from prefold.gateway.exchange import Exchange
 from prefold.gateway.health_calls import HealthCalls
 from prefold.gateway.operations import Handler, Operation, QueryParameter
@@ -31,7 +32,6 @@ _LATER: tuple[tuple[str, str, str], ...] = (
     ("POST", f"{_SESSION}/close", "End the session"),
     ("GET", f"{_SESSION}/contexts", "Records of the last assemblies"),
     ("GET", f"{_SESSION}/events", "Server-sent events of the session"),
-    ("DELETE", _SESSION, "Erase the session"),
     ("GET", f"{_USER}/facts", "What is known of a user"),
     ("POST", f"{_USER}/facts", "Add a fact"),
     ("PUT", f"{_USER}/facts/{{fact}}", "Correct a fact"),
@@ -49,6 +49,7 @@ class Calls:
     contexts: ContextCalls
     sessions: SessionCalls
     search: SearchCalls
+    erasure: ErasureCalls
     health: HealthCalls
 
 
@@ -75,7 +76,7 @@ def _conversation_operations(calls: Calls) -> list[Operation]:
             calls.contexts.read,
             {200: answers.ContextAnswer, 304: None},
             query=_context_query(),
-            refusals=(400, 404, 422),
+            refusals=(400, 404, 410, 422),
         ),
         Operation(
             "GET",
@@ -87,7 +88,7 @@ def _conversation_operations(calls: Calls) -> list[Operation]:
                 QueryParameter("after_seq", _integer(0, 2**53, 0), "Turns with a greater seq."),
                 QueryParameter("limit", _integer(1, 500, 100), "At most so many turns."),
             ),
-            refusals=(400, 404, 422),
+            refusals=(400, 404, 410, 422),
         ),
         Operation(
             "PUT",
@@ -104,6 +105,14 @@ def _conversation_operations(calls: Calls) -> list[Operation]:
             "The session as it stands",
             calls.sessions.get,
             {200: answers.SessionAnswer},
+            refusals=(400, 404, 410, 422),
+        ),
+        Operation(
+            "DELETE",
+            _SESSION,
+            "Erase the session and everything derived from it; repeating is safe",
+            calls.erasure.session,
+            {200: answers.ErasureAnswer},
             refusals=(400, 404, 422),
         ),
     ]

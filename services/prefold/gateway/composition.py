@@ -15,6 +15,7 @@ from prefold.gateway.context_calls import ContextCalls
 from prefold.gateway.credentials import KeyRing
 from prefold.gateway.door import Door
 from prefold.gateway.durability import verified_durability
+from prefold.gateway.erasure_calls import ErasureCalls, ForgettingIndex
 from prefold.gateway.finding import ContextRecall, Finder
 from prefold.gateway.guard import Guard, KeyGuard, LoopbackGuard
 from prefold.gateway.health_calls import HealthCalls
@@ -38,6 +39,7 @@ class Collaborators:
 
     sessions: Sessions
     finder: Finder
+    index: ForgettingIndex
     counter: InBackground[TokenCounter]
     guard: Guard
     durability: Durability
@@ -57,8 +59,8 @@ async def gateway(settings: GatewaySettings) -> AsyncIterator[Door]:
         sessions = await stack.enter_async_context(connecting)
         durability = await verified_durability(sessions.client, settings.durability)
         await sessions.load_scripts()
-        finder = await stack.enter_async_context(opened_finder(settings, sessions))
-        yield application(settings, Collaborators(sessions, finder, counter, guard, durability))
+        finder, index = await stack.enter_async_context(opened_finder(settings, sessions))
+        yield application(settings, Collaborators(sessions, finder, index, counter, guard, durability))
 
 
 def application(settings: GatewaySettings, parts: Collaborators) -> Door:
@@ -71,6 +73,7 @@ def application(settings: GatewaySettings, parts: Collaborators) -> Door:
         contexts=ContextCalls(sessions, counter, recall),
         sessions=SessionCalls(sessions, counter, settings),
         search=SearchCalls(parts.finder, settings),
+        erasure=ErasureCalls(sessions, parts.index),
         health=HealthCalls(sessions.client, counter, metrics, lambda: document),
     )
     table = OperationTable(operations_of(calls))

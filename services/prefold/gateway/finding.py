@@ -13,7 +13,7 @@ import structlog
 from prefold.assembly import RecalledItem, RecallInput
 from prefold.conversation import parse_lines
 from prefold.embedding import Embedder, Vector
-from prefold.errors import NotFoundError, RefusedError, TransientError, UnavailableError
+from prefold.errors import GoneError, NotFoundError, RefusedError, TransientError, UnavailableError
 from prefold.gateway.background import InBackground
 from prefold.storage import Sessions
 from prefold.storage.types import SessionView, StoredContext, StoredTurn
@@ -152,7 +152,7 @@ class _Lives:
         try:
             async with self._places:
                 view = await self._sessions.view(self.tenant, session)
-        except NotFoundError:
+        except (NotFoundError, GoneError):
             return None
         return view if self._user in (None, view.user) else None
 

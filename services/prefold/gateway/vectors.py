@@ -54,6 +54,17 @@ class EmbeddedTurns:
             if hit.ref.tenant == tenant
         ]
 
+    async def forget(self, tenant: str, session: str) -> int:
+        """Deletes the vectors of all lives of a session; how many a second look still finds."""
+        index = await self._opened()
+        try:
+            await index.delete(tenant, session=session)
+            return await index.count(tenant, session=session)
+        except UnavailableError as error:
+            if error.code != "collection_missing":
+                raise
+            return 0
+
     async def _opened(self) -> VectorIndex:
         if self._index is None:
             embedder = await self._embedder.get()
@@ -64,8 +75,8 @@ class EmbeddedTurns:
 
 
 @asynccontextmanager
-async def opened_finder(settings: GatewaySettings, sessions: Sessions) -> AsyncIterator[Finder]:
-    """The finder with its connections; the embedder loads in the background."""
+async def opened_finder(settings: GatewaySettings, sessions: Sessions) -> AsyncIterator[tuple[Finder, EmbeddedTurns]]:
+    """The finder and its index, with their connections; the embedder loads in the background."""
     key = settings.qdrant_api_key
     transport = HttpTransport(
         settings.qdrant_url,
@@ -80,7 +91,7 @@ async def opened_finder(settings: GatewaySettings, sessions: Sessions) -> AsyncI
     try:
         async with transport:
             index = EmbeddedTurns(VectorServer(transport), embedder)
-            yield Finder(sessions, index, embedder, executor)
+            yield Finder(sessions, index, embedder, executor), index
     finally:
         # A query under way may hang on a server: the process does not wait for it.
         executor.shutdown(wait=False, cancel_futures=True)

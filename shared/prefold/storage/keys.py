@@ -123,3 +123,7 @@ class SessionKeys:
             self.events,
             self.due,
         )
+
+    def erasable(self) -> tuple[str, ...]:
+        """What an erasure removes: all of the session's own keys but the tombstone."""
+        return (self.meta, self.turns, self.ids, self.context, self.next, self.standby, self.summaries)

@@ -22,6 +22,7 @@ _LIBRARIES = {
     "commit_build": ("state", "lines", "refit"),
     "hold_build": ("state",),
     "mark_embedded": ("state",),
+    "erase_session": ("state",),
 }
 _FAST_PATHS = {"append": "append_plain"}
 """Runs before any constant or function is set up, so it has its numbers written in."""
@@ -41,7 +42,7 @@ _MARKERS = (
     "FRAGMENT_TOKENS",
     "RENAME_TOKENS",
 )
-_ALLOW_OOM = {"hold_build", "mark_embedded"}
+_ALLOW_OOM = {"hold_build", "mark_embedded", "erase_session"}
 
 
 class ScriptClient(Protocol):

@@ -10,8 +10,8 @@ import orjson
 from redis.asyncio import Redis
 
 from prefold.conversation.turns import PreparedTurn
-from prefold.errors import ConflictError, InvalidInputError, NotFoundError
-from prefold.storage import builds
+from prefold.errors import ConflictError, GoneError, InvalidInputError, NotFoundError
+from prefold.storage import builds, limits
 from prefold.storage.append import Defaults, append_args, parse_append
 from prefold.storage.client import connect, redis_failures
 from prefold.storage.due import DueSets
@@ -27,6 +27,7 @@ from prefold.storage.types import (
     BuiltSummary,
     CommitResult,
     DueItem,
+    ErasedSession,
     SessionOptions,
     SessionRef,
     SessionView,
@@ -76,7 +77,7 @@ class Sessions:
     async def load_scripts(self) -> None:
         """Loads every script, so that the first call does not pay for it."""
         with redis_failures():
-            for name in ("append", "open_session", "begin_build", "commit_build", "hold_build", "mark_embedded"):
+            for name in ("append", "open_session", "begin_build", "commit_build", "hold_build", "mark_embedded", "erase_session"):
                 await self._client.script_load(script(name).source)
 
     async def append(self, tenant: str, session: str, turns: Sequence[PreparedTurn]) -> AppendResult:
@@ -121,12 +122,12 @@ class Sessions:
         return await self.view(tenant, session)
 
     async def read_context(self, tenant: str, session: str) -> StoredContext:
-        """One consistent snapshot of the precomputed context: ``NotFoundError`` (session_not_found)."""
+        """One consistent snapshot of the precomputed context: ``NotFoundError`` (session_not_found), ``GoneError``."""
         keys = SessionKeys.of(tenant, session)
         with redis_failures():
             body, meta = await self._snapshot(keys)
         if body is None or meta[0] is None:
-            raise _not_found(session)
+            raise await self._missing(keys, session)
         return context_of(tenant, session, body, meta)
 
     async def _snapshot(self, keys: SessionKeys) -> tuple[bytes | None, list[bytes | None]]:
@@ -139,7 +140,7 @@ class Sessions:
             return tuple(await pipe.execute())
 
     async def view(self, tenant: str, session: str) -> SessionView:
-        """What there is to say about the session: ``NotFoundError`` (session_not_found)."""
+        """What there is to say about the session: ``NotFoundError`` (session_not_found), ``GoneError``."""
         keys = SessionKeys.of(tenant, session)
         with redis_failures():
             async with self._client.pipeline(transaction=True) as pipe:
@@ -148,9 +149,14 @@ class Sessions:
                 pipe.time()
                 meta, standby, (seconds, micros) = await pipe.execute()
         if meta[0] is None:
-            raise _not_found(session)
+            raise await self._missing(keys, session)
         now_ms = self.now_ms if self.now_ms is not None else seconds * 1000 + micros // 1000
         return view_of(tenant, session, meta, standby, now_ms)
+
+    async def _missing(self, keys: SessionKeys, session: str) -> NotFoundError | GoneError:
+        with redis_failures():
+            erased = await self._client.hget(keys.tomb, "erased")
+        return GoneError("the session was erased; PUT it to create it anew") if erased else _not_found(session)
 
     async def read_turns(self, tenant: str, session: str, after_seq: int, limit: int) -> list[StoredTurn]:
         """The verbatim log, ascending, seq > ``after_seq``; at most ``limit`` (1..500) turns."""
@@ -160,6 +166,22 @@ class Sessions:
         with redis_failures():
             entries: Any = await self._client.xrange(keys.turns, min=f"{after_seq + 1}-0", count=limit)
         return [stored_turn(entry_id, fields) for entry_id, fields in entries]
+
+    async def erase(self, tenant: str, session: str) -> ErasedSession:
+        """Removes the session from Redis; appends get ``GoneError`` until it is opened anew. Twice is harmless.
+
+        ``NotFoundError`` (session_not_found): there never was one, or its tombstone has ended.
+        """
+        keys = SessionKeys.of(tenant, session)
+        tombstone_ms = self._defaults.retention_ms + limits.milliseconds(limits.TOMBSTONE_EXTRA)
+        reply = await self._run("erase_session", keys, [self._now, keys.label, tombstone_ms])
+        if reply[0] == b"unknown":
+            raise _not_found(session)
+        with redis_failures():
+            left = await self._client.exists(*keys.erasable())
+        if reply[0] == b"erased":
+            return ErasedSession(session, "", 0, left)
+        return ErasedSession(session, reply[1].decode(), reply[2], left)
 
     async def begin_build(self, tenant: str, session: str, incarnation: str, lease_ms: int) -> BuildTicket | str:
         """Leave to build the next summary, or why not: gone, not_due, busy, backoff, no_cut."""

@@ -205,6 +205,18 @@ class CommitResult:
 
 
 @dataclass(frozen=True, slots=True)
+class ErasedSession:
+    """What an erasure took out of Redis, and what a second look still found."""
+
+    session: str
+    incarnation: str
+    """Empty: the session had been erased before."""
+    turns: int
+    keys_left: int
+    """Keys of the session that still exist, its tombstone apart. 0, unless it was opened anew meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
 class TurnEvent:
     """One entry of a partition's event stream."""
 

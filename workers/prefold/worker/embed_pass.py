@@ -9,7 +9,7 @@ from typing import Protocol
 import structlog
 
 from prefold.embedding import Embedder, Vector
-from prefold.errors import ConfigurationError, NotFoundError, RefusedError, TransientError, UnavailableError
+from prefold.errors import ConfigurationError, GoneError, NotFoundError, RefusedError, TransientError, UnavailableError
 from prefold.recall import TurnPoint, document_words, index_turn
 from prefold.storage.types import EmbedSpan, SessionRef, SessionView, StoredTurn
 
@@ -22,7 +22,7 @@ class TurnLog(Protocol):
     """The sessions. Every call may raise ``TransientError``."""
 
     async def view(self, tenant: str, session: str) -> SessionView:
-        """The session as it is now; ``NotFoundError`` when there is none."""
+        """The session as it is now; ``NotFoundError`` or ``GoneError`` when there is none."""
 
     async def read_turns(self, tenant: str, session: str, after_seq: int, limit: int) -> list[StoredTurn]:
         """Turns after ``after_seq``, ascending."""
@@ -144,7 +144,7 @@ class EmbedPass:
     async def _open_session(self, ref: SessionRef, last_seq: int) -> _Work | None:
         try:
             view = await self._turns.view(ref.tenant, ref.session)
-        except NotFoundError:
+        except (NotFoundError, GoneError):
             view = None
         if view is None or view.ref != ref:
             await self._forget(ref)
