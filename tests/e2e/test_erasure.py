@@ -1,0 +1,31 @@
+"""Erasure on the whole stack: what was said is found nowhere afterwards."""
+
+import httpx
+import pytest
+from redis import Redis
+
+from prefold.client import Prefold
+from prefold.errors import GoneError
+from prefold.stack.embedded import temporary_stack
+from tests.support.waiting import wait_until
+
+CANARY = "the heron password is CANARY-7731"
+
+
+@pytest.mark.timeout(120)
+def test_an_erased_session_is_in_no_store_and_in_no_answer() -> None:
+    with temporary_stack(durability="durable") as stack, Prefold(stack.gateway_url) as prefold:
+        prefold.append("gone", "user", CANARY)
+        prefold.append("kept", "user", "The parcel is at the neighbour's.")
+        for session in ("gone", "kept"):
+            wait_until("the turn is embedded", lambda one=session: prefold.session(one).embedded_to == 1)  # type: ignore[misc]
+        assert [hit.session for hit in prefold.search("heron password", limit=1)] == ["gone"]
+        receipt = httpx.delete(f"{stack.gateway_url}/v1/sessions/gone", timeout=10).raise_for_status().json()
+        assert (receipt["turns"], receipt["keys_left"], receipt["vectors_left"]) == (1, 0, 0)
+        assert [hit.session for hit in prefold.search("heron password")] == ["kept"]
+        with pytest.raises(GoneError):
+            prefold.context("gone")
+        for url in (stack.redis_url, stack.queue_url):
+            with Redis.from_url(url) as redis:
+                dumps = [redis.dump(key) or b"" for key in redis.scan_iter("*")]
+                assert not any(b"CANARY" in dump for dump in dumps)
