@@ -96,7 +96,8 @@ def test_a_job_that_is_asked_for_waits_in_its_queue(jobs: Jobs) -> None:
     before = jobs.depth("embed"), jobs.depth("compact")
     assert jobs.embed([EmbedSpan("acme", "a", "a1", 1, 2)], occasion="events")
     assert jobs.compact([A], occasion="7")
-    assert (jobs.depth("embed"), jobs.depth("compact")) == (before[0] + 1, before[1] + 1)
+    assert jobs.expire([A], occasion="7")
+    assert (jobs.depth("embed"), jobs.depth("compact")) == (before[0] + 2, before[1] + 1)
 
 
 def test_the_same_job_on_the_same_occasion_is_not_put_twice(jobs: Jobs) -> None:

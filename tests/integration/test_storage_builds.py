@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from prefold.errors import NotFoundError
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.keys import SessionKeys
 from prefold.storage.types import AppendResult, BuildTicket, SessionOptions
@@ -194,10 +195,14 @@ async def test_an_event_and_due_entries_tell_what_is_to_be_done(sessions: Sessio
     assert await sessions.events.pending("one") == []
     later = 4_000_000_000_000
     due = await sessions.due_sets.due(later, 10)
-    assert {(item.kind, item.ref) for item in due} == {("embed", answer.ref), ("compact", answer.ref)}
+    assert {(item.kind, item.ref) for item in due} == {
+        ("embed", answer.ref),
+        ("compact", answer.ref),
+        ("expire", answer.ref),
+    }
     assert await sessions.mark_embedded(answer.ref, answer.turns[-1].seq, "turns_x_3")
     await sessions.commit_build(await begin(sessions, answer.ref), summary())
-    assert await sessions.due_sets.due(later, 10) == []
+    assert [item.kind for item in await sessions.due_sets.due(later, 10)] == ["expire"]
     assert await sessions.embedded_to(answer.ref, "turns_x_3") == answer.turns[-1].seq
     assert await sessions.embedded_to(answer.ref, "turns_other_3") == 0
 
@@ -213,9 +218,9 @@ async def test_hints_that_cannot_be_read_are_dropped_and_hide_no_others(sessions
     assert event.ref == answer.ref
     await sessions.events.ack([event])
     assert await sessions.events.pending("one") == []
-    (item,) = await sessions.due_sets.due(4_000_000_000_000, 10)
-    assert item.ref == answer.ref
-    assert await sessions.client.zcard(keys.due) == 1
+    items = await sessions.due_sets.due(4_000_000_000_000, 10)
+    assert [(item.kind, item.ref) for item in items] == [("embed", answer.ref), ("expire", answer.ref)]
+    assert await sessions.client.zcard(keys.due) == 2
 
 
 async def test_another_dispatcher_takes_over_events_that_were_left_lying(sessions: Sessions) -> None:
@@ -240,6 +245,9 @@ async def test_a_build_of_an_erased_life_is_stale_also_after_the_session_began_a
     assert (erased.incarnation, erased.turns, erased.keys_left) == (answer.ref.incarnation, answer.turns[-1].seq, 0)
     assert (await sessions.commit_build(ticket, summary())).outcome == "stale"
     assert not await sessions.mark_embedded(answer.ref, 1, "turns_x_3")
+    (left,) = await sessions.due_sets.due(4_000_000_000_000, 10)
+    assert (left.kind, left.ref) == ("expire", answer.ref)  # until the vectors are gone too
+    await sessions.end_expiry(answer.ref)
     assert await sessions.due_sets.due(4_000_000_000_000, 10) == []
     await sessions.open(TENANT, SESSION, SessionOptions())
     renewed = await append(sessions, turn("user", "Hello again"))
@@ -247,3 +255,35 @@ async def test_a_build_of_an_erased_life_is_stale_also_after_the_session_began_a
     assert (await sessions.commit_build(ticket, summary())).outcome == "stale"
     assert not await sessions.renew_build(ticket)
     assert await texts_of(sessions) == ["Hello again"]
+
+
+async def test_a_session_ends_by_its_age_only_when_its_time_has_come_and_an_append_begins_anew(
+    sessions: Sessions,
+) -> None:
+    answer = await append(sessions, turn("user", "Hello"))
+    assert not await sessions.expire(answer.ref)
+    (due,) = [item for item in await sessions.due_sets.due(4_000_000_000_000, 10) if item.kind == "expire"]
+    view = await sessions.view(TENANT, SESSION)
+    assert due.due_at_ms - view.updated_at_ms == pytest.approx(30 * 86_400_000 - 3_600_000, abs=5_000)
+    sessions.now_ms = due.due_at_ms + 1
+    assert await sessions.expire(answer.ref)
+    assert await sessions.expire(answer.ref)  # again, because the vectors may be left
+    with pytest.raises(NotFoundError):
+        await sessions.view(TENANT, SESSION)
+    renewed = await append(sessions, turn("user", "Hello again"))
+    assert renewed.ref.incarnation != answer.ref.incarnation
+    assert not await sessions.expire(renewed.ref)
+
+
+async def test_a_newest_user_turn_that_blocks_every_cut_is_carried_once_the_context_is_degraded(
+    sessions: Sessions,
+) -> None:
+    await sessions.open(TENANT, SESSION, SessionOptions(hard_limit_tokens=8000, soft_ratio=0.85))
+    await append(sessions, turn("user", "Hello"), turn("assistant", "Hi"))
+    answer = await append(sessions, turn("user", "word " * 2500))
+    while answer.status != "degraded":
+        answer = await append(sessions, call("A", q=WORDS), results("A", body="line " * 250))
+    ticket = await begin(sessions, answer.ref)
+    assert ticket.carried_turn == 3
+    assert (await sessions.commit_build(ticket, summary(task=True))).outcome == "swapped"
+    assert not (await sessions.view(TENANT, SESSION)).degraded

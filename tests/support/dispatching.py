@@ -87,6 +87,7 @@ class FakeJobs:
 
     embeds: list[list[EmbedSpan]] = field(default_factory=list)
     builds: list[list[SessionRef]] = field(default_factory=list)
+    ends: list[list[SessionRef]] = field(default_factory=list)
     occasions: list[str] = field(default_factory=list)
     depth_now: int = 0
     fail_next: int = 0
@@ -117,9 +118,15 @@ class FakeJobs:
         self.builds.append(list(sessions))
         return True
 
+    def expire(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
+        if not self._is_new("expire", tuple(sessions), occasion):
+            return False
+        self.ends.append(list(sessions))
+        return True
+
     def depth(self, queue: QueueName) -> int:
         self._enter()
-        return self.depth_now + len(self.embeds if queue == "embed" else self.builds)
+        return self.depth_now + len([*self.embeds, *self.ends] if queue == "embed" else self.builds)
 
 
 @dataclass

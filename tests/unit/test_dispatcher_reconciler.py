@@ -44,11 +44,12 @@ def due(name: str, kind: str = "embed", partition: int = 0, at_ms: int = 0) -> D
 
 
 async def test_what_is_overdue_is_asked_for_up_to_the_head_of_its_log() -> None:
-    bench = Bench(due("a"), due("b", "compact"))
+    bench = Bench(due("a"), due("b", "compact"), due("c", "expire"))
     await bench.look()
     (span,) = bench.jobs.embeds[0]
     assert (span.session, span.first_seq, span.last_seq) == ("a", 1, TO_HEAD)
     assert bench.jobs.builds == [[ref("b")]]
+    assert bench.jobs.ends == [[ref("c")]]
 
 
 async def test_what_is_not_due_yet_is_left_alone() -> None:

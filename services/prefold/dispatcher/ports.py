@@ -47,5 +47,8 @@ class Jobs(Protocol):
     def compact(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
         """Asks for summaries; False when the same job waits or runs already."""
 
+    def expire(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
+        """Asks for the end of sessions; False when the same job waits or runs already."""
+
     def depth(self, queue: QueueName) -> int:
         """Jobs that wait in ``queue``."""

@@ -76,6 +76,7 @@ class Reconciler:
             items = await self._overdue(wall_ms, range(start, start + _PARTITIONS_AT_ONCE))
             await self._enqueue_embeds([item for item in items if item.kind == "embed"], occasion)
             await self._enqueue_builds([item for item in items if item.kind == "compact"], occasion)
+            await self._enqueue_ends([item for item in items if item.kind == "expire"], occasion)
 
     async def _overdue(self, wall_ms: int, partitions: Sequence[int]) -> list[DueItem]:
         # Entries that are held back come first in their set; the limit must reach beyond them.
@@ -98,6 +99,12 @@ class Reconciler:
                 return
             refs = [item.ref for item in part]
             self.jobs_enqueued += await asyncio.to_thread(self._jobs.compact, refs, occasion=occasion)
+            self._repeated(part)
+
+    async def _enqueue_ends(self, items: list[DueItem], occasion: str) -> None:
+        for part in _parts(items, SESSIONS_PER_JOB):
+            refs = [item.ref for item in part]
+            self.jobs_enqueued += await asyncio.to_thread(self._jobs.expire, refs, occasion=occasion)
             self._repeated(part)
 
     def _repeated(self, items: list[DueItem]) -> None:

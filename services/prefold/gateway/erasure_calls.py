@@ -15,6 +15,7 @@ from prefold.gateway.exchange import Exchange
 from prefold.gateway.session_calls import iso_time
 from prefold.storage import Sessions
 from prefold.storage.client import redis_failures
+from prefold.storage.types import SessionRef
 
 
 class ForgettingIndex(Protocol):
@@ -46,6 +47,8 @@ class ErasureCalls:
                 code="erasure_incomplete",
                 retry_after=error.retry_after,
             ) from error
+        if erased.incarnation:
+            await self._sessions.end_expiry(SessionRef(exchange.tenant, session, erased.incarnation))
         receipt = ErasureAnswer(
             session=session,
             erased_at=iso_time(time.time_ns() // 1_000_000),

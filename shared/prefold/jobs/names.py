@@ -10,5 +10,7 @@ QUEUES: Final[tuple[QueueName, ...]] = (EMBED_QUEUE, COMPACT_QUEUE)
 
 EMBED_JOB: Final = "prefold.worker.embed_job.embed_turns"
 """``(spans: list[list])``, see ``encode_spans``."""
+EXPIRE_JOB: Final = "prefold.worker.expire_job.expire_sessions"
+"""``(sessions: list[list])``, on the embed queue, whose workers reach the vectors."""
 COMPACT_JOB: Final = "prefold.compaction.build_job.build_summaries"
 """``(sessions: list[list])``, see ``encode_sessions``."""

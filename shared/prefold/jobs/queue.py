@@ -16,7 +16,7 @@ from rq.exceptions import DuplicateJobError
 from rq.serializers import JSONSerializer
 
 from prefold.errors import UnavailableError
-from prefold.jobs.names import COMPACT_JOB, COMPACT_QUEUE, EMBED_JOB, EMBED_QUEUE, QueueName
+from prefold.jobs.names import COMPACT_JOB, COMPACT_QUEUE, EMBED_JOB, EMBED_QUEUE, EXPIRE_JOB, QueueName
 from prefold.jobs.payloads import Json, encode_sessions, encode_spans, job_id
 from prefold.storage.types import EmbedSpan, SessionRef
 
@@ -50,7 +50,7 @@ class JobQueueOptions:
 
 
 class JobQueue:
-    """Enqueues the two jobs. Calls block for a few round trips; from asyncio call them in a thread.
+    """Enqueues the jobs. Calls block for a few round trips; from asyncio call them in a thread.
 
     Every call raises ``UnavailableError`` when the queue's Redis does not answer.
     """
@@ -69,6 +69,10 @@ class JobQueue:
     def compact(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
         """Asks for a summary of each session in one job. False: the same job waits or runs already."""
         return self._put(COMPACT_QUEUE, COMPACT_JOB, encode_sessions(sessions), occasion)
+
+    def expire(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
+        """Asks for the end of sessions whose time has come. False: the same job waits or runs already."""
+        return self._put(EMBED_QUEUE, EXPIRE_JOB, encode_sessions(sessions), occasion)
 
     def depth(self, queue: QueueName) -> int:
         """Jobs that wait in ``queue``, not counting those that run."""

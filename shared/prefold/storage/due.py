@@ -7,8 +7,8 @@ from redis.asyncio import Redis
 
 from prefold.storage.client import redis_failures
 from prefold.storage.events import parse_life
-from prefold.storage.keys import PARTITIONS, PartitionKeys
-from prefold.storage.types import DueItem
+from prefold.storage.keys import PARTITIONS, PartitionKeys, SessionKeys
+from prefold.storage.types import DueItem, SessionRef
 
 __all__ = ["DueSets"]
 
@@ -46,6 +46,12 @@ class DueSets:
                 else:
                     await self._drop(partition, member)
         return items
+
+    async def end_expiry(self, ref: SessionRef) -> None:
+        """Takes out the entry ``expire`` of a life of which nothing is left."""
+        keys = SessionKeys.of(ref.tenant, ref.session)
+        with redis_failures():
+            await self._client.zrem(keys.due, f"expire:{keys.label}:{ref.incarnation}")
 
     async def _drop(self, partition: int, member: bytes) -> None:
         """Takes out an entry that nobody can read: a few of them would hide all others from ``limit``."""

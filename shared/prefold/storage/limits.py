@@ -36,6 +36,10 @@ USAGE_FLOOR_TOKENS = 2_000
 """A reported usage teaches the calibration only from contexts of at least this many raw tokens."""
 MOST_CALIBRATION = 4_000
 """Thousandths."""
+EXPIRE_AHEAD = timedelta(hours=1)
+"""So long before the keys' end (at most a tenth of the retention) a session is erased in order, vectors included."""
+ERASE_GRACE = timedelta(seconds=30)
+"""After this a worker finishes an erasure that its caller did not."""
 NO_CUT_RETRY = timedelta(seconds=5)
 EMBED_GRACE = timedelta(seconds=3)
 """After this the reconciler takes a turn whose event nobody worked on."""
@@ -62,5 +66,7 @@ def lua_constants() -> dict[str, int | float]:
         "TRIM_EVERY": TRIM_EVERY,
         "USAGE_FLOOR": USAGE_FLOOR_TOKENS,
         "MOST_CALIBRATION": MOST_CALIBRATION,
+        "EXPIRE_AHEAD_MS": milliseconds(EXPIRE_AHEAD),
+        "ERASE_GRACE_MS": milliseconds(ERASE_GRACE),
         "NO_CUT_RETRY_MS": milliseconds(NO_CUT_RETRY),
     }

@@ -77,7 +77,15 @@ class Sessions:
     async def load_scripts(self) -> None:
         """Loads every script, so that the first call does not pay for it."""
         with redis_failures():
-            for name in ("append", "open_session", "begin_build", "commit_build", "hold_build", "mark_embedded", "erase_session"):
+            for name in (
+                "append",
+                "open_session",
+                "begin_build",
+                "commit_build",
+                "hold_build",
+                "mark_embedded",
+                "erase_session",
+            ):
                 await self._client.script_load(script(name).source)
 
     async def append(self, tenant: str, session: str, turns: Sequence[PreparedTurn]) -> AppendResult:
@@ -174,7 +182,7 @@ class Sessions:
         """
         keys = SessionKeys.of(tenant, session)
         tombstone_ms = self._defaults.retention_ms + limits.milliseconds(limits.TOMBSTONE_EXTRA)
-        reply = await self._run("erase_session", keys, [self._now, keys.label, tombstone_ms])
+        reply = await self._run("erase_session", keys, [self._now, keys.label, tombstone_ms, ""])
         if reply[0] == b"unknown":
             raise _not_found(session)
         with redis_failures():
@@ -182,6 +190,20 @@ class Sessions:
         if reply[0] == b"erased":
             return ErasedSession(session, "", 0, left)
         return ErasedSession(session, reply[1].decode(), reply[2], left)
+
+    async def expire(self, ref: SessionRef) -> bool:
+        """Removes a session whose time has come; False: it lives on. An append may begin it anew.
+
+        True also when it is gone already: then its vectors may be left, and ``end_expiry`` has not been called.
+        """
+        keys = SessionKeys.of(ref.tenant, ref.session)
+        tombstone_ms = self._defaults.retention_ms + limits.milliseconds(limits.TOMBSTONE_EXTRA)
+        reply = await self._run("erase_session", keys, [self._now, keys.label, tombstone_ms, ref.incarnation])
+        return bool(reply[0] != b"alive")
+
+    async def end_expiry(self, ref: SessionRef) -> None:
+        """Nothing of this life is left anywhere: its due entry goes."""
+        await self.due_sets.end_expiry(ref)
 
     async def begin_build(self, tenant: str, session: str, incarnation: str, lease_ms: int) -> BuildTicket | str:
         """Leave to build the next summary, or why not: gone, not_due, busy, backoff, no_cut."""

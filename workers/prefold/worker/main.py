@@ -71,7 +71,8 @@ def serve(queue: QueueName, settings: WorkerSettings, stop: threading.Event) -> 
 def _load(queue: QueueName, shared: Runtime) -> None:
     """Loads what the queue's jobs need, so that a wrong setting ends the process now and no job waits for it."""
     if queue == EMBED_QUEUE:
-        import prefold.worker.embed_job  # noqa: F401 (RQ imports it by name)
+        import prefold.worker.embed_job
+        import prefold.worker.expire_job  # noqa: F401 (RQ imports both by name)
 
         os.nice(shared.settings.embed_nice)
         log.info("embedder_loaded", embedder=shared.embedder.id)

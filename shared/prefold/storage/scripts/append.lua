@@ -273,7 +273,7 @@ if fresh > 0 then
     if swapped then m.ready = m.ready + 1 end
   end
   announce(m, label, first, now, grace)
-  extend_life(m, now, retention, first == 1)
+  extend_life(m, label, now, retention, first == 1)
 end
 local status = status_of(m)
 if fresh > 0 then

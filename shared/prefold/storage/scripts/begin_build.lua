@@ -27,30 +27,38 @@ local tail_most = math.floor(room(m) * TAIL_SHARE)
 local cover_least = math.max(MIN_COVERED, math.floor(room(m) * COVER_SHARE))
 
 -- May a summary end right before `e`, the tail from there on holding `turns` turns and `tokens` tokens?
-local function serves(e, turns, tokens)
+-- `carries`: the head may carry the newest user turn although the turns after it are few.
+local function serves(e, turns, tokens, carries)
   if not e.cut then return false end
-  local covers_to = e.seq - 1
-  if covers_to >= m.lu and m.lu > 0 and m.lu ~= m.fu and m.log - m.lucum <= soft_room(m) then return false end
+  local covers_newest = m.lu > 0 and e.seq > m.lu and m.lu ~= m.fu
+  if covers_newest and not carries and m.log - m.lucum <= soft_room(m) then return false end
   return turns >= m.keep or tokens >= tail_most
 end
 
 -- Older cuts cover less still, so the search may end at the first that covers too little.
 local function covers_enough(tokens) return m.full - m.htok - tokens >= cover_least end
 
-local covers_to, turns, tokens = 0, 0, 0
-local floor = math.max(m.cov, m.nx)
-local upper = '+'
-while covers_to == 0 and covers_enough(tokens) do
-  local page = redis.call('XREVRANGE', TURNS, upper, (floor + 2) .. '-0', 'COUNT', 16)
-  if #page == 0 then break end
-  for _, raw in ipairs(page) do
-    local e = entry_of(raw)
-    turns, tokens = turns + 1, tokens + e.tokens + e.closer_tokens
-    if not covers_enough(tokens) then break end
-    if serves(e, turns, tokens) then covers_to = e.seq - 1; break end
-    upper = '(' .. raw[1]
+-- The newest cut that serves, 0 without one.
+local function find_cut(carries)
+  local turns, tokens, upper = 0, 0, '+'
+  local least = (math.max(m.cov, m.nx) + 2) .. '-0'
+  while covers_enough(tokens) do
+    local page = redis.call('XREVRANGE', TURNS, upper, least, 'COUNT', 16)
+    if #page == 0 then return 0 end
+    for _, raw in ipairs(page) do
+      local e = entry_of(raw)
+      turns, tokens = turns + 1, tokens + e.tokens + e.closer_tokens
+      if not covers_enough(tokens) then return 0 end
+      if serves(e, turns, tokens, carries) then return e.seq - 1 end
+      upper = '(' .. raw[1]
+    end
   end
+  return 0
 end
+
+local covers_to = find_cut(false)
+-- Degraded already, so the newest user turn stands as the head would carry it: better a summary than a gap.
+if covers_to == 0 and m.deg == 1 then covers_to = find_cut(true) end
 if covers_to == 0 then
   redis.call('ZADD', DUE, now + NO_CUT_RETRY_MS, member)
   redis.call('HSET', META, 'build_error', 'no_cut')

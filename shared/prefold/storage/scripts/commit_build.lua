@@ -43,6 +43,6 @@ local swapped = false
 if m.deg == 1 or m.full > room(m) then swapped = refit(m) end
 redis.call('ZREM', DUE, 'compact:' .. life(label, m))
 if build_wanted(m) then redis.call('ZADD', DUE, now, 'compact:' .. life(label, m)) end
-extend_life(m, now, math.max(0, m.ends - now), true)
+keep_life(m)
 save_state(m)
 return { swapped and 'swapped' or 'standby', m.ver, served(m, m.tok + m.fix) }

@@ -46,12 +46,19 @@ local function cap_calibration(m)
   m.cal = math.max(1000, math.min(m.cal, math.floor(m.hard * 1000 / (m.fix + MIN_ROOM))))
 end
 
--- All keys of a session share one end of life. `force` after a script made a key.
-local function extend_life(m, now, retention, force)
+-- All keys of a session share one end of life, and a due entry erases it in order a little before. `force` after a
+-- script made a key.
+local function extend_life(m, label, now, retention, force)
   local end_at = now + retention
   if not force and end_at - m.ends < DAY_MS then return end
   m.ends = math.max(m.ends, end_at)
+  redis.call('ZADD', DUE, m.ends - math.min(EXPIRE_AHEAD_MS, math.floor(retention / 10)), 'expire:' .. life(label, m))
   for i = 1, 8 do redis.call('PEXPIREAT', KEYS[i], m.ends + (i == 2 and TOMB_EXTRA_MS or 0)) end
+end
+
+-- Keys that a script made end with the others.
+local function keep_life(m)
+  for i = 3, 8 do redis.call('PEXPIREAT', KEYS[i], m.ends) end
 end
 
 local function status_of(m)

@@ -41,6 +41,6 @@ elseif before ~= m.hard .. ' ' .. m.fix then
 end
 m.updated = now
 if build_wanted(m) then redis.call('ZADD', DUE, 'LT', now, 'compact:' .. life(label, m)) end
-extend_life(m, now, retention, created)
+extend_life(m, label, now, retention, created)
 save_state(m)
 return { 'ok' }
