@@ -36,11 +36,14 @@ WORDS = (1, 1, 8, 30, 60, 60, 200, 500, 1400)
 FEW_WORDS = (1, 30, 60, 150)
 MUST_REACH = {
     *(f"append: {status}" for status in ("ok", "soft", "swapped", "degraded")),
-    *(f"begin: {outcome}" for outcome in ("ticket", "not_due", "busy", "backoff", "no_cut")),
-    *(f"commit: {outcome}" for outcome in ("standby", "swapped", "stale")),
-    *("commit: late", "commit: turn not carried", "append swaps", "head carries a turn"),
+    *("begin: ticket", "begin: not_due", "commit: standby", "commit: swapped", "commit: stale", "append swaps"),
 }
-MUST_REACH_IN_MANY = {"commit: no_gain", "round lost from view", "thinking holds a swap", "calibrated"}
+MUST_REACH_IN_MANY = {
+    *("begin: busy", "begin: backoff", "begin: no_cut", "head carries a turn", "calibrated"),
+    *("commit: late", "commit: turn not carried", "commit: no_gain"),
+    *("round lost from view", "thinking holds a swap"),
+}
+"""Rare: a short run may miss one of them."""
 words = st.sampled_from(WORDS)
 few_words = st.sampled_from(FEW_WORDS)
 
