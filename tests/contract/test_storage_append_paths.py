@@ -51,7 +51,7 @@ async def run(
         replies = []
         for i, (role, text, repeats, later_ms) in enumerate(said):
             published = turn(role, f"{text} " * repeats, id=f"t{i % 40}")
-            args = append_args(keys.label, "abcdefabcdef", [published], DEFAULTS, NOW + later_ms)
+            args = append_args(keys.label, "abcdefabcdef", [published], DEFAULTS, f"={NOW + later_ms}")
             replies.append(await one.run(client, keys.script_keys(), args))
         return replies, await everything(client, keys)
 

@@ -69,6 +69,11 @@ def read_content(content: object, place: Place) -> list[Block]:
         raise InvalidInputError("content is a string or a list of blocks", field=place.field)
     if len(content) > MAX_BLOCKS:
         raise InvalidInputError(f"content has more than {MAX_BLOCKS} blocks", field=place.field)
+    return read_blocks(content, place)
+
+
+def read_blocks(content: Sequence[object], place: Place) -> list[Block]:
+    """The same, of any number of blocks: a stored fragment may have more than the turn that it was made from."""
     blocks = (_read_block(block, replace(place, field=f"{place.field}[{i}]")) for i, block in enumerate(content))
     return [block for block in blocks if block is not None]
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 from functools import cached_property
 
 from prefold.conversation.turns import PreparedTurn, TurnKind
-from prefold.errors import ConflictError, GoneError, RefusedError
+from prefold.errors import ConflictError, GoneError, RefusedError, TooLargeError
 from prefold.storage import limits
 from prefold.storage.fields import INCARNATION_CHARACTERS
 from prefold.storage.types import AppendedTurn, AppendResult, SessionRef, Status
@@ -75,7 +75,7 @@ def _turn_args(turn: PreparedTurn) -> list[Argument]:
 
 
 def append_args(
-    label: str, incarnation: str, turns: Sequence[PreparedTurn], defaults: Defaults, now_ms: int
+    label: str, incarnation: str, turns: Sequence[PreparedTurn], defaults: Defaults, now_ms: int | str
 ) -> list[Argument]:
     """ARGV of ``append.lua``. ``incarnation`` serves when the session does not exist yet."""
     args: list[Argument] = [
@@ -116,6 +116,12 @@ def parse_append(tenant: str, session: str, turns: Sequence[PreparedTurn], reply
 
 
 def _refusal(reply: list[bytes]) -> RefusedError:
+    if reply[0] == b"too_large":
+        most = limits.MOST_CONTEXT_BYTES // 2**20
+        return TooLargeError(
+            f"the context would grow over {most} MiB: send media by URL or lower the session's limit",
+            code="context_too_large",
+        )
     if reply[0] == b"gone":
         return GoneError("the session was erased; PUT it to create it anew")
     turn_id = reply[1].decode()

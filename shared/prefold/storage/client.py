@@ -14,7 +14,7 @@ from prefold.errors import OverloadedError, UnavailableError
 __all__ = ["connect", "redis_failures"]
 
 _RETRY_AFTER = timedelta(seconds=1)
-_BUSY = ("MISCONF", "OOM", "NOREPLICAS", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "TRYAGAIN")
+_BUSY = ("BUSY", "MISCONF", "OOM", "NOREPLICAS", "CLUSTERDOWN", "MASTERDOWN", "LOADING", "TRYAGAIN")
 
 
 @asynccontextmanager
@@ -48,11 +48,11 @@ async def connect(
 
 @contextmanager
 def redis_failures() -> Iterator[None]:
-    """Turns what Redis raises into our tree: away or not writable → Unavailable, full → Overloaded."""
+    """Turns what Redis raises into our tree: away or not writable → Unavailable, full → Unavailable (store_full), no connection → Overloaded."""
     try:
         yield
     except exceptions.OutOfMemoryError as error:
-        raise OverloadedError("the session store is full", retry_after=_RETRY_AFTER) from error
+        raise UnavailableError("the session store is full", code="store_full", retry_after=_RETRY_AFTER) from error
     except exceptions.MaxConnectionsError as error:
         raise OverloadedError("no free connection to the session store", retry_after=_RETRY_AFTER) from error
     except (

@@ -23,10 +23,10 @@ def parse_life(life: str) -> SessionRef:
     return SessionRef(unquote(tenant), unquote(session), incarnation)
 
 
-def _event(partition: int, entry_id: bytes, fields: dict[bytes, bytes]) -> TurnEvent | None:
+def _event(partition: int, entry_id: bytes, fields: dict[bytes, bytes] | None) -> TurnEvent | None:
     """The event, or None for an entry that no script of this version writes: a hint that cannot be read is no hint."""
     try:
-        life, first, last, build = fields[b"turns"].decode().split(" ")
+        life, first, last, build = (fields or {})[b"turns"].decode().split(" ")
         ref, first_seq, last_seq = parse_life(life), int(first), int(last)
     except (KeyError, ValueError):
         return None
@@ -82,14 +82,11 @@ class TurnEvents:
             await self.ensure_groups()
             return []
         return await self._readable(
-            (self._partition[key], entry_id, fields)
-            for key, entries in reply or ()
-            for entry_id, fields in entries
-            if fields
+            (self._partition[key], entry_id, fields) for key, entries in reply or () for entry_id, fields in entries
         )
 
-    async def _readable(self, entries: Iterable[tuple[int, bytes, dict[bytes, bytes]]]) -> list[TurnEvent]:
-        """The entries as events; those that cannot be read are acknowledged, or they would come back for ever."""
+    async def _readable(self, entries: Iterable[tuple[int, bytes, dict[bytes, bytes] | None]]) -> list[TurnEvent]:
+        """The entries as events. Those that cannot be read, or were trimmed, are acknowledged, or they would stay for ever."""
         events, unreadable = [], []
         for partition, entry_id, fields in entries:
             event = _event(partition, entry_id, fields)

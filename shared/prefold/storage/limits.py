@@ -32,6 +32,8 @@ EVENTS_KEPT = 10_000
 """Length at which a partition's event stream is capped. A dropped event costs time, never work."""
 TRIM_EVERY = 32
 """The stream is trimmed by one append in this many, on average."""
+MOST_CONTEXT_BYTES = 256 * 1024 * 1024
+"""Length of a context string. Redis takes 512 MiB; only media in the turns can come near."""
 USAGE_FLOOR_TOKENS = 2_000
 """A reported usage teaches the calibration only from contexts of at least this many raw tokens."""
 MOST_CALIBRATION = 4_000
@@ -40,7 +42,6 @@ EXPIRE_AHEAD = timedelta(hours=1)
 """So long before the keys' end (at most a tenth of the retention) a session is erased in order, vectors included."""
 ERASE_GRACE = timedelta(seconds=30)
 """After this a worker finishes an erasure that its caller did not."""
-NO_CUT_RETRY = timedelta(seconds=5)
 EMBED_GRACE = timedelta(seconds=3)
 """After this the reconciler takes a turn whose event nobody worked on."""
 
@@ -64,9 +65,9 @@ def lua_constants() -> dict[str, int | float]:
         "SYSTEM_SHARE": SYSTEM_SHARE,
         "EVENTS_KEPT": EVENTS_KEPT,
         "TRIM_EVERY": TRIM_EVERY,
+        "MOST_BYTES": MOST_CONTEXT_BYTES,
         "USAGE_FLOOR": USAGE_FLOOR_TOKENS,
         "MOST_CALIBRATION": MOST_CALIBRATION,
         "EXPIRE_AHEAD_MS": milliseconds(EXPIRE_AHEAD),
         "ERASE_GRACE_MS": milliseconds(ERASE_GRACE),
-        "NO_CUT_RETRY_MS": milliseconds(NO_CUT_RETRY),
     }

@@ -96,7 +96,7 @@ class Sessions:
         """
         keys = SessionKeys.of(tenant, session)
         incarnation = secrets.token_hex(6)
-        now_ms = self.now_ms if self.now_ms is not None else time.time_ns() // 1_000_000
+        now_ms = f"={self.now_ms}" if self.now_ms is not None else time.time_ns() // 1_000_000
         args = append_args(keys.label, incarnation, turns, self._defaults, now_ms)
         return parse_append(tenant, session, turns, await self._run("append", keys, args))
 

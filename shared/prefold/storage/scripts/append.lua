@@ -1,15 +1,16 @@
 -- append(now, new_incarnation, label, "hard ratio keep", retention_ms, grace_ms, count, turn…)
 --   -> one string: the incarnation, then 64-bit big-endian integers: version, swaps, tokens, window_tokens, hard,
 --      status (0 ok, 1 soft, 2 swapped, 3 degraded), swapped now, and a turn: seq, tokens, duplicate
---    | {'conflict', turn id} | {'gone'}
--- now, ms, is the caller's clock: nothing that must be safe hangs on it. A turn: id, digest, tag ("kind role verbatim"), envelope, tokens,
+--    | {'conflict', turn id} | {'gone'} | {'too_large'}
+-- now, ms, is the caller's clock, good enough for the fast path; here the server's counts, unless now is "=ms" (tests).
+-- A turn: id, digest, tag ("kind role verbatim"), envelope, tokens,
 --   short_tokens, content, short, usage; for other kinds than p then: thinks, system_text, system_tokens, ids,
 --   short_pieces, and for c: the ids, ids + 1 pieces, short_pieces short pieces; for r: (id, attributes, is_text,
 --   content, short) an id.
 -- Keys: all of the session (lib_state) and its partition's events and due; they end with the session's retention.
 -- Atomic, because number, log, context, swap and event of a turn must be seen together or not at all.
 -- append_plain.lua has served the common case before this.
-local now, label = tonumber(ARGV[1]), ARGV[3]
+local now, label = clock(string.match(ARGV[1], '^=(%d+)') or ''), ARGV[3]
 local retention, grace, count = tonumber(ARGV[5]), tonumber(ARGV[6]), tonumber(ARGV[7])
 
 -- Reads ARGV from `at`; returns the turn and where the next one starts.
@@ -53,8 +54,11 @@ local function place_calls(m, t, seq)
   local ids, prefix = {}, t.at - 1
   for i = 1, t.ids do
     local id = ARGV[prefix + i]
-    if redis.call('HSETNX', IDS, 'c:' .. id, seq) == 0 then
-      id = string.sub(id, 1, 50) .. '_' .. seq
+    local stem, number = string.sub(id, 1, 48) .. '_' .. seq, 0
+    while redis.call('HSETNX', IDS, 'c:' .. id, seq) == 0 do
+      id, number = number == 0 and stem or stem .. '_' .. number, number + 1
+    end
+    if id ~= ARGV[prefix + i] then
       t.tokens, t.short_tokens = t.tokens + RENAME_TOKENS, t.short_tokens + RENAME_TOKENS
       redis.call('HSET', IDS, 'r:' .. ARGV[prefix + i], id)
     end
@@ -154,6 +158,7 @@ local function join_system(m, t)
   local stored = redis.call('HMGET', META, 'lead_system', 'system')
   t.content, t.short, t.tokens, t.short_tokens = '', '', 0, 0
   if not stored[1] and stored[2] == t.system_text then return end
+  m.ver = m.ver + 1
   redis.call('HSET', META, 'lead_system', stored[1] and stored[1] .. '\\n\\n' .. t.system_text or t.system_text)
   m.leadtok = m.leadtok + t.system_tokens
   m.fix = m.systok + m.leadtok + m.tooltok
@@ -192,10 +197,13 @@ local function place(m, t, seq)
   return closer, closer_tokens
 end
 
+-- A report teaches only while the context is of the version that the newest user turn met: one that was made before a
+-- swap says nothing about the context after it. It moves the factor by half at most, in case it speaks of another read.
 local function learn_usage(m, t)
   local raw = m.tok + m.fix
-  if t.usage == 0 or raw < USAGE_FLOOR then return end
-  m.seen = math.max(1000, math.min(MOST_CALIBRATION, math.ceil(t.usage * 1000 / raw)))
+  if t.usage == 0 or raw < USAGE_FLOOR or m.luver ~= m.ver then return end
+  local most = math.min(MOST_CALIBRATION, math.floor(m.cal * 1.5))
+  m.seen = math.max(1000, math.min(most, math.ceil(t.usage * 1000 / raw)))
   if m.seen > m.cal then m.cal = m.seen; cap_calibration(m) end
 end
 
@@ -247,6 +255,12 @@ for i = 1, count do
   turns[i] = t
 end
 
+if fresh > 0 then
+  local coming = 0
+  for i = 8, #ARGV do coming = coming + #ARGV[i] + 100 end
+  if (m and math.max(m.bytes, m.nbytes) or 0) + coming > MOST_BYTES then return { 'too_large' } end
+end
+
 -- 2. Store what is new.
 local swapped = false
 if fresh > 0 then
@@ -256,6 +270,7 @@ if fresh > 0 then
     m = new_state(ARGV[2], now, tonumber(hard), tonumber(ratio), tonumber(keep))
     redis.call('HSET', META, 'incarnation', m.inc, 'label', label)
   end
+  local version = m.ver
   local first, out, out_next = m.head + 1, { created and header(m, 0, 0) or '' }, {}
   for _, t in ipairs(turns) do
     if not t.seq then
@@ -263,11 +278,14 @@ if fresh > 0 then
       t.new = true
     end
   end
-  redis.call('APPEND', CONTEXT, table.concat(out))
-  if m.nx > 0 then redis.call('APPEND', NEXT, table.concat(out_next)) end
+  m.bytes = redis.call('APPEND', CONTEXT, table.concat(out))
+  if m.nx > 0 then m.nbytes = redis.call('APPEND', NEXT, table.concat(out_next)) end
+  if m.ver > version then redis.call('SETRANGE', CONTEXT, 11, string.format('%-10d', m.ver)) end
+  local asked = m.lu >= first
   m.updated = now
   local over = m.tok > room(m)
   swapped = refit(m)
+  if asked then m.luver = m.ver end
   if over then
     m.cross = m.cross + 1
     if swapped then m.ready = m.ready + 1 end

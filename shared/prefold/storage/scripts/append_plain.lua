@@ -7,9 +7,10 @@ do
     and call('HGET', KEYS[1], 'state')
   if packed and #packed == $CLOSED_SIZE then
     local v = { struct.unpack($READ_FORMAT, packed) }
-    local tokens, floor, now = tonumber(ARGV[12]), math.floor, tonumber(ARGV[1])
+    local tokens, floor, now = tonumber(ARGV[12]), math.floor, tonumber(string.match(ARGV[1], '%d+'))
     local room, tok = floor(v[@hard] * 1000 / v[@cal]) - v[@fix], v[@tok] + tokens
-    if v[@leads] == 0 and v[@deg] == 0 and tok <= room and now + ARGV[5] - v[@ends] < $DAY_MS then
+    if v[@leads] == 0 and v[@deg] == 0 and tok <= room and now + ARGV[5] - v[@ends] < $DAY_MS
+      and math.max(v[@bytes], v[@nbytes]) + #ARGV[14] + 100 <= $MOST_BYTES then
       local seq = v[@head] + 1
       local at = tostring(seq)
       if call('HSETNX', KEYS[4], 't:' .. ARGV[8], at .. ' ' .. ARGV[9]) == 1 then
@@ -26,16 +27,17 @@ do
         local said = '{"role":"assistant","seq":'
         if string.sub(tag, 3, 3) == 'u' then
           said = '{"role":"user","seq":'
-          v[@lu], v[@lucum] = seq, log
+          v[@lu], v[@lucum], v[@luver] = seq, log, v[@ver]
           if v[@fu] == 0 then v[@fu] = seq end
         end
         local line = said .. at .. ',"tokens":' .. ARGV[12] .. ',"content":[' .. content .. ']}\n'
         call('APPEND', KEYS[5], line)
+        v[@bytes] = v[@bytes] + #line
         local status, wanted = 0, false
         if tok >= floor(room * v[@ratio] / 1000) then status, wanted = 1, true end
         if v[@nx] > 0 then
           call('APPEND', KEYS[6], line)
-          v[@ntok] = v[@ntok] + tokens
+          v[@ntok], v[@nbytes] = v[@ntok] + tokens, v[@nbytes] + #line
           wanted = v[@ntok] - v[@n0] >= floor(room * $REFRESH_STEP)
         end
         if v[@fresh] == 1 then status, v[@fresh] = 2, 0 end

@@ -14,6 +14,10 @@ if not build_wanted(m) then
   redis.call('ZREM', DUE, member)
   return { 'not_due', 0 }
 end
+if m.nocut == m.head then
+  redis.call('ZREM', DUE, member)
+  return { 'no_cut', 0 }
+end
 if m.blease > now then
   redis.call('ZADD', DUE, m.blease, member)
   return { 'busy', m.blease }
@@ -60,9 +64,12 @@ local covers_to = find_cut(false)
 -- Degraded already, so the newest user turn stands as the head would carry it: better a summary than a gap.
 if covers_to == 0 and m.deg == 1 then covers_to = find_cut(true) end
 if covers_to == 0 then
-  redis.call('ZADD', DUE, now + NO_CUT_RETRY_MS, member)
-  redis.call('HSET', META, 'build_error', 'no_cut')
-  return { 'no_cut', now + NO_CUT_RETRY_MS }
+  -- Final until the next turn, whose append makes the session due again.
+  m.nocut = m.head
+  redis.call('ZREM', DUE, member)
+  redis.call('HSETNX', META, 'build_error', 'no_cut')
+  save_state(m)
+  return { 'no_cut', 0 }
 end
 
 local epoch = redis.call('HINCRBY', TOMB, 'epoch', 1)

@@ -33,7 +33,9 @@ local lines = table.concat(head)
 m.nx, m.ntok, m.nhtok, m.n0 = covers_to, tokens, head_tokens, tokens
 m.bcov, m.blease, m.retry = 0, 0, 0
 m.ver = m.ver + 1
-redis.call('SET', NEXT, header(m, covers_to, head_tokens) .. lines .. table.concat(out))
+local text = header(m, covers_to, head_tokens) .. lines .. table.concat(out)
+redis.call('SET', NEXT, text)
+m.nbytes = #text
 m.ver = m.ver - 1
 redis.call('DEL', STANDBY)
 redis.call('HSET', STANDBY, 'covers_to', covers_to, 'built_at', now, 'coverage', ARGV[7], 'tokens', tokens,

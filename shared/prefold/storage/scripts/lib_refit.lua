@@ -10,9 +10,11 @@ local function swap(m)
   if m.swaps == 1 then redis.call('PEXPIREAT', SUMMARIES, m.ends) end
   redis.call('DEL', STANDBY)
   m.cov, m.sver, m.tok, m.full, m.htok = m.nx, m.ver, m.ntok, m.ntok, m.nhtok
-  m.nx, m.ntok, m.nhtok, m.n0 = 0, 0, 0, 0
+  m.bytes = m.nbytes
+  m.nx, m.ntok, m.nhtok, m.n0, m.nbytes = 0, 0, 0, 0, 0
   m.deg, m.gap, m.lost, m.fresh = 0, 0, 0, 1
-  if m.seen > 0 then m.cal = m.seen; cap_calibration(m) end
+  -- The count may come down only now, and only by steps: a low report may have spoken of a smaller read.
+  if m.seen > 0 then m.cal = math.max(m.seen, math.floor(m.cal * 0.9)); cap_calibration(m) end
 end
 
 -- A standby waits while a round with thinking blocks is open: its blocks must not lose their context.
@@ -110,7 +112,27 @@ local function write_view(m, head, gap_first, gap_last, entries, start)
     out[#out + 1], sum = text, sum + tokens
   end
   m.ver, m.tok, m.htok = m.ver + 1, sum, head_tokens
-  redis.call('SET', CONTEXT, header(m, m.cov, head_tokens) .. table.concat(out), 'KEEPTTL')
+  local text = header(m, m.cov, head_tokens) .. table.concat(out)
+  redis.call('SET', CONTEXT, text, 'KEEPTTL')
+  m.bytes = #text
+end
+
+-- The head beside a marker for everything else: the newest user turn, then what fits, in order of precedence.
+local function head_alone(m, head, limit)
+  local total, taken, out = GAP_TOKENS, {}, {}
+  local newest = m.lu > 0 and kept_turn(m.lu, m.lu == m.fu and 'first_message' or 'task', 0)
+  if newest and total + newest.tokens <= limit then
+    taken[newest.name], total = newest, total + newest.tokens
+  end
+  for i = #YIELDS, 1, -1 do
+    for _, p in ipairs(head) do
+      if p.name == YIELDS[i] and not taken[p.name] and total + p.tokens <= limit then
+        taken[p.name], total = p, total + p.tokens
+      end
+    end
+  end
+  for _, name in ipairs({ 'first_message', 'ledger', 'summary', 'task' }) do out[#out + 1] = taken[name] end
+  return out, taken.summary ~= nil
 end
 
 local function ladder(m)
@@ -145,6 +167,7 @@ local function ladder(m)
   end
 
   -- 4. Head fragments out whole; without its summary the gap reaches back to the first turn.
+  local whole_head = { unpack(head) }
   for _, name in ipairs(YIELDS) do
     for i = #head, 1, -1 do
       if total > limit and head[i].name == name then
@@ -157,9 +180,10 @@ local function ladder(m)
 
   -- 5. Not even the newest group fits: a marker stands for it. Results that are still to come are late.
   if total > limit and #entries > 0 then
-    start, gap_first, gap_last, head = #entries + 1, 1, entries[#entries].seq, {}
-    local task = m.lu > 0 and kept_turn(m.lu, 'task', 0)
-    if task and task.tokens + GAP_TOKENS <= limit then head[1] = task end
+    local has_summary
+    start, gap_last = #entries + 1, entries[#entries].seq
+    head, has_summary = head_alone(m, whole_head, limit)
+    gap_first = has_summary and m.cov + 1 or 1
     m.lost = m.open ~= '' and 1 or 0
   end
 
@@ -173,11 +197,12 @@ local function restore(m)
   m.full, m.deg, m.gap, m.lost = m.tok, 0, 0, 0
 end
 
--- Returns true when it swapped.
-local function refit(m)
+-- Returns true when it swapped. `more`: there is more room than before, so a degraded view is made anew.
+local function refit(m, more)
   local swapped = false
   if (m.deg == 1 or m.tok > room(m)) and can_swap(m) then swap(m); swapped = true end
   if m.deg == 1 and m.full <= room(m) then restore(m) end
+  if m.deg == 1 and more then m.gap, m.lost, m.tok = 0, 0, math.max(m.tok, room(m) + 1) end
   if m.tok > room(m) then ladder(m) end
   return swapped
 end

@@ -23,9 +23,9 @@ local function new_state(incarnation, now, hard, ratio, keep)
     hard = hard, ratio = ratio, keep = keep, cal = 1000, seen = 0,
     head = 0, log = 0, ver = 1, swaps = 0, cov = 0, sver = 0, tok = 0, full = 0, htok = 0,
     fix = 0, systok = 0, leadtok = 0, tooltok = 0,
-    deg = 0, gap = 0, lost = 0, fresh = 0, cross = 0, ready = 0, edue = 0,
-    nx = 0, ntok = 0, nhtok = 0, n0 = 0, bcov = 0, blease = 0, retry = 0,
-    open = '', thinks = 0, answered = 0, lu = 0, lucum = 0, fu = 0, leads = 1, opens = 0,
+    bytes = 0, nbytes = 0, deg = 0, gap = 0, lost = 0, fresh = 0, cross = 0, ready = 0, edue = 0,
+    nx = 0, ntok = 0, nhtok = 0, n0 = 0, bcov = 0, blease = 0, retry = 0, nocut = 0,
+    open = '', thinks = 0, answered = 0, lu = 0, lucum = 0, luver = 0, fu = 0, leads = 1, opens = 0,
   }
 end
 

@@ -17,7 +17,9 @@ else
   m = new_state(ARGV[2], now, tonumber(hard), tonumber(ratio), tonumber(keep))
 end
 
-local before = m.hard .. ' ' .. m.fix
+local before, room_before = m.hard .. ' ' .. m.fix, room(m)
+local stored = redis.call('HMGET', META, 'system', 'tools', 'user')
+local changes = (given.system and given.system ~= (stored[1] or '')) or (given.tools and given.tools ~= (stored[2] or ''))
 m.hard = tonumber(given.hard) or m.hard
 m.ratio = tonumber(given.ratio) or m.ratio
 m.keep = tonumber(given.keep) or m.keep
@@ -34,10 +36,18 @@ if created then
   redis.call('HDEL', TOMB, 'erased')
   redis.call('HSET', META, 'incarnation', m.inc, 'label', label)
   redis.call('SET', CONTEXT, header(m, 0, 0))
-elseif before ~= m.hard .. ' ' .. m.fix then
+  m.bytes = redis.call('STRLEN', CONTEXT)
+elseif changes or before ~= m.hard .. ' ' .. m.fix then
   m.ver = m.ver + 1
   redis.call('SETRANGE', CONTEXT, 11, string.format('%-10d', m.ver))
-  refit(m)
+  refit(m, room(m) > room_before)
+  m.nocut = 0
+end
+if given.user and not stored[3] and m.head > 0 then
+  -- What is embedded does not name the user yet.
+  redis.call('HDEL', META, 'embedded')
+  redis.call('ZADD', DUE, now, 'embed:' .. life(label, m))
+  m.edue = 1
 end
 m.updated = now
 if build_wanted(m) then redis.call('ZADD', DUE, 'LT', now, 'compact:' .. life(label, m)) end
