@@ -7,10 +7,10 @@ do
     and call('HGET', KEYS[1], 'state')
   if packed and #packed == $CLOSED_SIZE then
     local v = { struct.unpack($READ_FORMAT, packed) }
-    local tokens, floor, now = tonumber(ARGV[12]), math.floor, tonumber(string.match(ARGV[1], '%d+'))
+    local tokens, floor, now = tonumber(ARGV[12]), math.floor, tonumber(ARGV[1]) or tonumber(string.sub(ARGV[1], 2))
     local room, tok = floor(v[@hard] * 1000 / v[@cal]) - v[@fix], v[@tok] + tokens
     if v[@leads] == 0 and v[@deg] == 0 and tok <= room and now + ARGV[5] - v[@ends] < $DAY_MS
-      and math.max(v[@bytes], v[@nbytes]) + #ARGV[14] + 100 <= $MOST_BYTES then
+      and v[@bytes] + #ARGV[14] + 100 <= $MOST_BYTES and v[@nbytes] + #ARGV[14] + 100 <= $MOST_BYTES then
       local seq = v[@head] + 1
       local at = tostring(seq)
       if call('HSETNX', KEYS[4], 't:' .. ARGV[8], at .. ' ' .. ARGV[9]) == 1 then
