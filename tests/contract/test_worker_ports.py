@@ -11,7 +11,6 @@ from prefold.conversation import prepare_turn
 from prefold.errors import NotFoundError, RefusedError
 from prefold.recall import CollectionSpec, TurnPoint, connect_vectors, document_words
 from prefold.storage import connect_sessions
-from prefold.storage.keys import SessionKeys
 from prefold.storage.types import SessionRef
 from prefold.tokens import load_counter
 from prefold.worker.embed_pass import TurnLog, TurnStore
@@ -52,7 +51,7 @@ async def bench(request: pytest.FixtureRequest) -> AsyncIterator[LogBench]:
             return (await sessions.append("acme", "s", turns)).ref
 
         async def due() -> int:
-            return int(await sessions.client.zcard(SessionKeys.of("acme", "s").due))
+            return sum(item.kind == "embed" for item in await sessions.due_sets.due(2**52, 100))
 
         yield LogBench(sessions, add, due)
 

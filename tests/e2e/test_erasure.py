@@ -6,7 +6,7 @@ from redis import Redis
 
 from prefold.client import Prefold
 from prefold.errors import GoneError
-from prefold.stack.embedded import temporary_stack
+from prefold.stack.embedded import EmbeddedStack, temporary_stack
 from prefold.storage.keys import SessionKeys
 from tests.support.waiting import wait_until
 
@@ -30,6 +30,11 @@ def test_an_erased_session_is_in_no_store_and_in_no_answer() -> None:
             with Redis.from_url(url) as redis:
                 dumps = [redis.dump(key) or b"" for key in redis.scan_iter("*")]
                 assert not any(b"CANARY" in dump for dump in dumps)
+        due = SessionKeys.of("default", "gone").due
+        with Redis.from_url(stack.redis_url) as redis:  # the worker looks again when jobs under way have ended
+            assert any(one.startswith(b"expire:") for one in redis.zrange(due, 0, -1))
+        refused = httpx.get(f"{stack.qdrant_url}/collections", timeout=10)
+        assert refused.status_code == 401
 
 
 @pytest.mark.timeout(120)
@@ -37,19 +42,20 @@ def test_a_session_whose_time_has_come_is_erased_with_its_vectors() -> None:
     with temporary_stack(durability="fast") as stack, Prefold(stack.gateway_url) as prefold:
         prefold.append("old", "user", CANARY)
         wait_until("the turn is embedded", lambda: prefold.session("old").embedded_to == 1)
-        assert points_in(stack.qdrant_url) == 1
+        assert points_in(stack) == 1
         keys = SessionKeys.of("default", "old")
         with Redis.from_url(stack.redis_url) as redis:
             (entry,) = [one for one in redis.zrange(keys.due, 0, -1) if one.startswith(b"expire:")]
             redis.zadd(keys.due, {entry: 1})
             wait_until("the session has ended", lambda: not redis.exists(keys.meta))
-            wait_until("its vectors are gone", lambda: points_in(stack.qdrant_url) == 0)
+            wait_until("its vectors are gone", lambda: points_in(stack) == 0)
             wait_until("nothing is due any more", lambda: redis.zcard(keys.due) == 0)
         assert prefold.append("old", "user", "Hello again").turns[0].seq == 1
 
 
-def points_in(qdrant_url: str) -> int:
+def points_in(stack: EmbeddedStack) -> int:
     """Points in all collections."""
-    names = httpx.get(f"{qdrant_url}/collections").json()["result"]["collections"]
-    answers = [httpx.post(f"{qdrant_url}/collections/{one['name']}/points/count", json={}).json() for one in names]
+    with httpx.Client(base_url=stack.qdrant_url, headers={"api-key": stack.qdrant_api_key or ""}) as client:
+        names = client.get("/collections").json()["result"]["collections"]
+        answers = [client.post(f"/collections/{one['name']}/points/count", json={}).json() for one in names]
     return sum(answer["result"]["count"] for answer in answers)

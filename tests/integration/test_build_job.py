@@ -9,17 +9,20 @@ from typing import Any
 import orjson
 import pytest
 from redis.asyncio import Redis
+from structlog.testing import capture_logs
 
+from prefold.compaction import build_job
 from prefold.compaction.build import SessionBuilder
-from prefold.compaction.build_job import build_all, build_summaries, load
-from prefold.compaction.engine import Summary, SummaryInput
+from prefold.compaction.build_job import build_all, build_summaries, create_summarizer
+from prefold.compaction.engine import Summarizer, Summary, SummaryInput
 from prefold.compaction.extractive import ExtractiveSummarizer
 from prefold.conversation import anthropic_messages, check_anthropic
-from prefold.errors import ConfigurationError, InvalidInputError, TransientError, UnavailableError
-from prefold.jobs import encode_sessions
+from prefold.errors import ConfigurationError, InvalidInputError, RefusedError, TransientError, UnavailableError
+from prefold.jobs import COMPACT_QUEUE, encode_sessions
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.types import BuildTicket, SessionOptions, SessionRef
 from prefold.tokens import load_counter
+from prefold.worker.main import load
 from prefold.worker.runtime import Runtime, close_runtime, install
 from prefold.worker.settings import WorkerSettings
 from tests.support.compaction import new_cache
@@ -208,15 +211,28 @@ def test_the_job_builds_each_session_once(shared: Runtime, redis_url: str) -> No
     build_summaries(encode_sessions(refs))
 
 
-def test_the_engine_can_be_loaded_when_the_process_starts(shared: Runtime) -> None:
-    assert load(shared) == "extractive"
+def test_the_engine_that_is_loaded_when_the_process_starts_serves_the_jobs(
+    shared: Runtime, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made: list[str] = []
+
+    def create(name: str, *parts: Any) -> Summarizer:
+        made.append(name)
+        return create_summarizer(name, *parts)
+
+    monkeypatch.setattr(build_job, "create_summarizer", create)
+    with capture_logs() as logs:
+        load(COMPACT_QUEUE, shared)
+    assert [(entry["event"], entry["summarizer"]) for entry in logs] == [("summarizer_loaded", "extractive")]
+    build_summaries(encode_sessions([SessionRef(TENANT, "none", "gone")]))
+    assert made == ["extractive"]
 
 
 def test_a_setting_without_an_engine_ends_the_start(redis_url: str) -> None:
     shared = Runtime(WorkerSettings(redis_url=redis_url, summarizer="anthropic"), threading.Event())
     try:
         with pytest.raises(ConfigurationError):
-            load(shared)
+            load(COMPACT_QUEUE, shared)
     finally:
         shared.close()
 
@@ -262,3 +278,11 @@ async def test_the_record_is_kept_with_the_standby(sessions: Sessions, redis: Re
     record = orjson.loads(body.split(b"\n")[0])
     assert record["engine"] == "extractive"
     assert record["source_tokens"] > sum(record["head_tokens"].values())
+
+
+async def test_a_fault_of_one_session_does_not_take_the_retry_from_another() -> None:
+    async def build(ref: SessionRef) -> str:
+        raise RefusedError("never") if ref.session == "s0" else UnavailableError("away")
+
+    with pytest.raises(UnavailableError):
+        await build_all(build, [SessionRef("t", f"s{number}", "i") for number in range(2)], threading.Event())

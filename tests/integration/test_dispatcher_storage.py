@@ -15,7 +15,16 @@ from rq.serializers import JSONSerializer
 from prefold.conversation import prepare_turn
 from prefold.dispatcher.main import serve
 from prefold.dispatcher.settings import DispatcherSettings
-from prefold.jobs import TO_HEAD, QueueName, decode_sessions, decode_spans, hint_queue, queue_connection
+from prefold.jobs import (
+    COMPACT_JOB,
+    EMBED_JOB,
+    TO_HEAD,
+    QueueName,
+    decode_sessions,
+    decode_spans,
+    hint_queue,
+    queue_connection,
+)
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.events import GROUP, TurnEvents
 from prefold.storage.keys import PartitionKeys, SessionKeys
@@ -68,17 +77,18 @@ async def make_due(redis: Redis, keys: SessionKeys) -> None:
         await redis.zadd(keys.due, {member: 0})
 
 
-def payloads(connection: SyncRedis, queue: QueueName) -> list[Any]:
+def payloads(connection: SyncRedis, queue: QueueName, name: str) -> list[Any]:
     ids = hint_queue(queue, connection).get_job_ids()
-    return [Job.fetch(one, connection=connection, serializer=JSONSerializer).args[0] for one in ids]
+    jobs = [Job.fetch(one, connection=connection, serializer=JSONSerializer) for one in ids]
+    return [job.args[0] for job in jobs if job.func_name == name]
 
 
 def spans(connection: SyncRedis) -> list[EmbedSpan]:
-    return [span for payload in payloads(connection, "embed") for span in decode_spans(payload)]
+    return [span for payload in payloads(connection, "embed", EMBED_JOB) for span in decode_spans(payload)]
 
 
 def builds(connection: SyncRedis) -> list[SessionRef]:
-    return [ref for payload in payloads(connection, "compact") for ref in decode_sessions(payload)]
+    return [ref for payload in payloads(connection, "compact", COMPACT_JOB) for ref in decode_sessions(payload)]
 
 
 async def test_appended_turns_of_all_sessions_become_embed_jobs(
@@ -93,7 +103,7 @@ async def test_appended_turns_of_all_sessions_become_embed_jobs(
 
         await wait_until_async("every session has its job", arrived)
     assert {(span.first_seq, span.last_seq) for span in spans(connection)} == {(1, 2)}
-    assert len(payloads(connection, "embed")) < 30
+    assert len(payloads(connection, "embed", EMBED_JOB)) < 30
 
 
 async def test_every_event_is_acknowledged(redis_url: str, queue_url: str, sessions: Sessions, redis: Redis) -> None:

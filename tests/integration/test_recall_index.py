@@ -22,9 +22,12 @@ from prefold.recall import (
     VectorIndex,
     connect_vectors,
     document_words,
+    forget_turns,
     query_words,
 )
 from prefold.recall.fuse import WORD_WEIGHT, highest_idf
+from prefold.recall.server import VectorServer
+from prefold.recall.transport import HttpTransport
 from prefold.storage.types import SessionRef
 from tests.support import vectors as support
 from tests.support.vectors import RunningVectors, running_vectors
@@ -316,3 +319,29 @@ async def test_a_key_is_sent_and_a_wrong_one_is_a_configuration_error(
         async with connect_vectors(vectors.url, SPEC) as index:
             with pytest.raises(ConfigurationError, match="PREFOLD_QDRANT_API_KEY"):
                 await index.ensure()
+
+
+async def test_forgetting_reaches_the_collections_of_all_embedders_and_one_life_only(
+    vectors: RunningVectors, index: VectorIndex
+) -> None:
+    async with connect_vectors(vectors.url, CollectionSpec("former-embedder", DIMENSION)) as former:
+        await former.ensure()
+        for one in (index, former):
+            await one.upsert([turn(1), turn(2, incarnation="i2"), turn(3, session="s2"), turn(4, tenant="other")])
+        assert await index.forget("acme", session="s1", incarnation="i1") == 0
+        assert [await one.count("acme", session="s1") for one in (index, former)] == [1, 1]
+        assert await index.forget("acme", session="s1") == 0
+        assert [await one.count("acme") for one in (index, former)] == [1, 1]
+        assert [await one.count("other") for one in (index, former)] == [1, 1]
+
+
+async def test_forgetting_can_spare_the_life_that_is_lived_now(vectors: RunningVectors, index: VectorIndex) -> None:
+    await index.upsert([turn(1), turn(2, incarnation="i2")])
+    second = timedelta(seconds=1)
+    connecting = HttpTransport(
+        vectors.url, headers={}, connect_timeout=second, request_timeout=second, max_connections=1
+    )
+    async with connecting as transport:
+        assert await forget_turns(VectorServer(transport), "acme", session="s1", other_than="i2") == 0
+    found = await index.search("acme", vector=axis(1), words=NO_WORDS)
+    assert [hit.ref.incarnation for hit in found] == ["i2"]

@@ -14,6 +14,7 @@ import pytest
 from redis import Redis
 from redis.exceptions import RedisError
 
+from prefold.config.flags import load_settings
 from prefold.errors import ConfigurationError, UnavailableError
 from prefold.stack import supervisor
 from prefold.stack.embedded import EmbeddedStack, temporary_stack, temporary_stack_async
@@ -304,3 +305,31 @@ def _pings(url: str) -> bool:
             return bool(client.ping())
     except RedisError:
         return False
+
+
+def test_the_embedded_vector_store_has_a_new_key_at_each_start_and_its_users_know_it(
+    make_stack: Callable[..., EmbeddedStack], tmp_path: Path
+) -> None:
+    with make_stack() as stack:
+        known = {
+            _environment_of(pid).get("PREFOLD_QDRANT_API_KEY")
+            for name, pid in stack.pids().items()
+            if "redis" not in name
+        }
+    assert known == {stack.qdrant_api_key}
+    key = stack.qdrant_api_key or ""
+    assert len(key) >= 32
+    assert key not in repr(stack.plan)
+    assert make_stack(data_dir=tmp_path / "other").qdrant_api_key != stack.qdrant_api_key
+
+
+def test_a_configured_key_is_used_and_a_server_of_yours_gets_none_made_up(
+    make_stack: Callable[..., EmbeddedStack], tmp_path: Path
+) -> None:
+    assert make_stack(qdrant_api_key="mine").qdrant_api_key == "mine"
+    assert make_stack(qdrant_url="http://127.0.0.1:9", data_dir=tmp_path / "other").qdrant_api_key is None
+
+
+def test_a_summarizer_that_no_worker_has_is_refused_at_the_start() -> None:
+    with pytest.raises(ConfigurationError, match="no summarizer 'anthropic'; set PREFOLD_SUMMARIZER=extractive"):
+        load_settings(StackSettings, ["--summarizer", "anthropic"], prog="prefold up")

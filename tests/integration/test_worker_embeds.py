@@ -55,6 +55,11 @@ async def embed(sessions: Sessions, index: VectorIndex, *refs: SessionRef) -> No
     await work.run([EmbedSpan(ref.tenant, ref.session, ref.incarnation, 1, TO_HEAD) for ref in refs])
 
 
+async def due(sessions: Sessions) -> int:
+    """How many sessions wait to be embedded."""
+    return sum(item.kind == "embed" for item in await sessions.due_sets.due(2**52, 100))
+
+
 async def found(index: VectorIndex, words: str, tenant: str = "acme") -> list[tuple[str, int]]:
     hits = await index.search(tenant, vector=None, words=query_words(words))
     return sorted((hit.ref.session, hit.seq) for hit in hits)
@@ -68,12 +73,11 @@ async def test_an_appended_turn_is_found_by_its_words(sessions: Sessions, index:
     assert await sessions.embedded_to(placed.ref, index.collection) == 2
 
 
-async def test_what_is_embedded_is_no_longer_due(sessions: Sessions, index: VectorIndex, redis: Redis) -> None:
+async def test_what_is_embedded_is_no_longer_due(sessions: Sessions, index: VectorIndex) -> None:
     placed = await say(sessions, "s", "one")
-    keys = SessionKeys.of("acme", "s")
-    assert await redis.zcard(keys.due) == 1
+    assert await due(sessions) == 1
     await embed(sessions, index, placed.ref)
-    assert await redis.zcard(keys.due) == 0
+    assert await due(sessions) == 0
 
 
 async def test_embedding_twice_stores_each_turn_once(sessions: Sessions, index: VectorIndex, redis: Redis) -> None:
@@ -102,7 +106,7 @@ async def test_two_passes_at_once_over_the_same_sessions_lose_and_double_nothing
 
 
 async def test_turns_that_come_while_others_are_embedded_stay_due(
-    sessions: Sessions, index: VectorIndex, redis: Redis, monkeypatch: pytest.MonkeyPatch
+    sessions: Sessions, index: VectorIndex, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     placed = await say(sessions, "s", "one")
     real = index.upsert
@@ -114,10 +118,10 @@ async def test_turns_that_come_while_others_are_embedded_stay_due(
 
     monkeypatch.setattr(index, "upsert", upsert)
     await embed(sessions, index, placed.ref)
-    assert await redis.zcard(SessionKeys.of("acme", "s").due) == 1
+    assert await due(sessions) == 1
     await embed(sessions, index, placed.ref)
     assert await sessions.embedded_to(placed.ref, index.collection) == 2
-    assert await redis.zcard(SessionKeys.of("acme", "s").due) == 0
+    assert await due(sessions) == 0
 
 
 async def test_a_session_whose_keys_are_gone_leaves_no_point_and_no_due_entry(
@@ -130,7 +134,7 @@ async def test_a_session_whose_keys_are_gone_leaves_no_point_and_no_due_entry(
     await redis.zadd(keys.due, {f"embed:{keys.label}:{placed.ref.incarnation}": 1})
     await embed(sessions, index, placed.ref)
     assert await index.count("acme") == 0
-    assert await redis.zcard(keys.due) == 0
+    assert await due(sessions) == 0
 
 
 async def test_a_new_life_of_a_session_keeps_its_points_when_the_old_one_is_cleaned_up(
@@ -161,19 +165,18 @@ async def test_a_collection_that_is_lost_while_the_process_runs_is_made_again(
 
 
 async def test_a_vector_store_that_is_down_leaves_the_turns_due_until_it_is_back(
-    sessions: Sessions, redis: Redis, tmp_path: Path
+    sessions: Sessions, tmp_path: Path
 ) -> None:
     placed = await say(sessions, "s", "one")
-    keys = SessionKeys.of("acme", "s")
     with running_vectors(tmp_path) as server:
         async with connect_vectors(server.url, CollectionSpec("fake", 4)) as index:
             server.kill()
             with pytest.raises(UnavailableError):
                 await embed(sessions, index, placed.ref)
             assert await sessions.embedded_to(placed.ref, index.collection) == 0
-            assert await redis.zcard(keys.due) == 1
+            assert await due(sessions) == 1
     with running_vectors(tmp_path) as server:
         async with connect_vectors(server.url, CollectionSpec("fake", 4)) as index:
             await embed(sessions, index, placed.ref)
             assert await found(index, "one") == [("s", 1)]
-    assert await redis.zcard(keys.due) == 0
+    assert await due(sessions) == 0

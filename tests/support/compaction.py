@@ -78,13 +78,13 @@ def new_cache() -> TurnCache:
 
 
 def ledger_of(turns: Iterable[StoredTurn], cache: TurnCache | None = None) -> Ledger:
-    return collect_ledger((cache or new_cache()).read(REF.incarnation, turns))
+    return collect_ledger((cache or new_cache()).read(REF, turns))
 
 
 def wanted_of(
     turns: Sequence[StoredTurn], cap_tokens: int, *, carried: tuple[str, ...] = (), cache: TurnCache | None = None
 ) -> SummaryInput:
-    readings = (cache or new_cache()).read(REF.incarnation, turns)
+    readings = (cache or new_cache()).read(REF, turns)
     ledger = collect_ledger(readings)
     return SummaryInput(REF, tuple(turns), cap_tokens, language_of(readings), ledger, carried)
 

@@ -15,6 +15,7 @@ from prefold.gateway.background import InBackground
 from prefold.gateway.composition import Collaborators, application
 from prefold.gateway.finding import Finder, Hit
 from prefold.gateway.guard import Guard, LoopbackGuard
+from prefold.gateway.rewriting import LogRewrites
 from prefold.gateway.settings import GatewaySettings
 from prefold.storage import Sessions, connect_sessions
 from prefold.tokens import load_counter
@@ -37,10 +38,18 @@ class DecidedIndex:
         mine = [hit for owner, hit in self.hits if owner == tenant and session in (None, hit.session)]
         return mine[:limit]
 
-    async def forget(self, tenant: str, session: str) -> int:
+    async def forget(
+        self, tenant: str, session: str, incarnation: str | None = None, *, other_than: str | None = None
+    ) -> int:
         if self.is_down:
             raise UnavailableError("the vector store does not answer")
-        self.hits = [(owner, hit) for owner, hit in self.hits if (owner, hit.session) != (tenant, session)]
+        self.hits = [
+            (owner, hit)
+            for owner, hit in self.hits
+            if (owner, hit.session) != (tenant, session)
+            or incarnation not in (None, hit.incarnation)
+            or hit.incarnation == other_than
+        ]
         return 0
 
 
@@ -89,7 +98,8 @@ async def served_gateway(
             await counter.get()
             await embedder.get()
             finder = Finder(sessions, index, embedder, executor)
-            parts = Collaborators(sessions, finder, index, counter, guard or LoopbackGuard(), durability)
+            rewrites = LogRewrites(sessions.client)
+            parts = Collaborators(sessions, finder, index, rewrites, counter, guard or LoopbackGuard(), durability)
             app = application(settings, parts)
             transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:7077") as client:

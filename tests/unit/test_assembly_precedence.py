@@ -292,3 +292,12 @@ def test_a_line_that_no_script_writes_is_not_served() -> None:
     made.lines.append(b'{"role":"system","content":"hello"}')
     with pytest.raises(ValueError, match="not a line"):
         served(made.stored(1000, 1.0), None)
+
+
+def test_a_fragment_may_have_more_blocks_than_a_turn_that_is_published() -> None:
+    made = maker()
+    made.seq = 1
+    block = b'{"type":"text","text":"word word word"}'
+    made.line("user", 1, "", 4 + 1_001 * 6, b",".join([block] * 1_001))
+    context = served(made.stored(100_000, 1.0, "", 0), 1_000)
+    assert 0 < context.total_tokens <= 1_000

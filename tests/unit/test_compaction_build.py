@@ -15,8 +15,8 @@ from prefold.compaction.engine import Summarizer, Summary, SummaryInput
 from prefold.compaction.extractive import ExtractiveSummarizer
 from prefold.compaction.lease import LeaseLostError, under_lease
 from prefold.compaction.pauses import NO_GAIN, PERMANENT, TRANSIENT, Pauses, failures_with, kept_reason
-from prefold.errors import OverloadedError, RefusedError, UnavailableError
-from prefold.storage.types import BuildTicket, BuiltSummary, CommitResult, StoredTurn
+from prefold.errors import GoneError, NotFoundError, OverloadedError, RefusedError, UnavailableError
+from prefold.storage.types import BuildTicket, BuiltSummary, CommitResult, SessionRef, StoredTurn
 from prefold.tokens import load_counter
 from tests.support.compaction import REF, new_cache, small_talk, stored, ticket, users
 from tests.support.waiting import wait_until_async
@@ -42,8 +42,15 @@ class FakeStorage:
     committed: list[BuiltSummary] = field(default_factory=list)
     abandoned: list[tuple[str, int]] = field(default_factory=list)
     renewed: int = 0
+    gone: Exception | None = None
+    """What every call says from now on: the session was erased."""
+
+    def _enter(self) -> None:
+        if self.gone is not None:
+            raise self.gone
 
     async def view(self, tenant: str, session: str) -> Any:
+        self._enter()
         return View(self.error)
 
     async def read_turns(self, tenant: str, session: str, after_seq: int, limit: int) -> list[StoredTurn]:
@@ -66,6 +73,7 @@ class FakeStorage:
         return CommitResult(self.outcome, 3, 900)  # type: ignore[arg-type]
 
     async def abandon_build(self, leave: BuildTicket, reason: str, retry_after_ms: int) -> None:
+        self._enter()
         self.abandoned.append((reason, retry_after_ms))
         self.error = reason
 
@@ -299,3 +307,35 @@ def test_pauses_grow_up_to_their_most() -> None:
     pauses = Pauses(timedelta(seconds=1), timedelta(seconds=30))
     for failures, seconds in [(1, 1), (2, 4), (3, 16), (4, 30), (50, 30)]:
         assert 1000 * seconds <= pauses.after_ms(failures) <= 1200 * seconds + 1
+
+
+@pytest.mark.parametrize("gone", [NotFoundError("no such session"), GoneError("erased")])
+async def test_a_session_that_was_erased_while_its_build_failed_is_gone_and_no_failure(gone: Exception) -> None:
+    storage = FakeStorage(conversation(), ticket(50, 2000))
+    gate = asyncio.Event()
+    engine = FakeEngine(UnavailableError("away"), gate)
+    building = asyncio.create_task(builder(storage, engine).build(REF))
+
+    async def asked() -> bool:
+        return bool(engine.asked)
+
+    await wait_until_async("the engine was asked", asked)
+    storage.gone = gone
+    gate.set()
+    assert await building == "gone"
+    assert storage.abandoned == []
+
+
+def test_no_pause_keeps_a_session_over_its_limit_for_long() -> None:
+    assert NO_GAIN.after_ms(1_000) <= 1.2 * 60_000
+    assert PERMANENT.after_ms(1_000) <= 1.2 * 15 * 60_000
+
+
+async def test_sessions_that_share_an_incarnation_do_not_get_each_others_turns() -> None:
+    storage, engine = FakeStorage([], ""), FakeEngine(RefusedError("no"))
+    work = builder(storage, engine)
+    for tenant, budget in (("acme", "$3000"), ("umbrella", "$7000")):
+        storage.turns = [stored(1, "user", f"My budget is {budget} for a trip to Rome."), *small_talk(2, 59)]
+        storage.ticket = ticket(50, 2000, ref=SessionRef(tenant, REF.session, REF.incarnation))
+        await work.build(storage.ticket.ref)
+        assert budget in str(engine.asked[-1].ledger)

@@ -18,7 +18,7 @@ from prefold.compaction.head import close_head, open_head
 from prefold.compaction.ledger import collect_ledger
 from prefold.compaction.reading import TurnCache, language_of
 from prefold.tokens import load_counter
-from tests.support.compaction import data_questions, data_talk, new_cache, ticket, wanted_of
+from tests.support.compaction import REF, data_questions, data_talk, new_cache, ticket, wanted_of
 from tests.support.survival import Quiz, Survival, sentences_in_order
 
 COUNTER = load_counter()
@@ -101,7 +101,7 @@ def test_a_refresh_pays_for_new_turns_and_memory_is_bounded(record_property: Cal
     assert held < 2.5 * cache.bytes
     assert cache.bytes < 64e6
     small = TurnCache(COUNTER, most_bytes=2_000_000)
-    small.read("life1", turns)
+    small.read(REF, turns)
     assert small.bytes <= 2_000_000
 
 
@@ -115,7 +115,7 @@ def head_text(name: str, limit: int) -> str:
     """Ledger, summary and first message of the whole conversation, as the model reads them."""
     turns, _ = data_talk(name)
     cache = new_cache()
-    readings = cache.read("life1", turns)
+    readings = cache.read(REF, turns)
     leave = ticket(
         len(turns), limit, first_user_seq=next(turn.seq for turn in turns if turn.kind == "p" and turn.role == "user")
     )
@@ -138,7 +138,7 @@ def measured(name: str, limit: int) -> tuple[Survival, list[Survival]]:
     """What the head (without its first message) leaves, and what each baseline does with as many tokens."""
     turns, seqs = data_talk(name)
     cache = new_cache()
-    readings = cache.read("life1", turns)
+    readings = cache.read(REF, turns)
     quiz = Quiz(readings, seqs, data_questions(name))
     source = sum(turn.tokens for turn in turns if turn.kind != "y")
     limit = limit if source > limit else int(source * 0.8)

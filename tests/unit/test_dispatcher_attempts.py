@@ -74,3 +74,21 @@ def test_looking_for_what_was_asked_costs_no_memory() -> None:
     asked.may(ITEM, 0)
     asked.waiting(7)
     assert len(asked) == 0
+
+
+def test_an_entry_that_has_moved_shows_progress_and_waits_no_longer_than_at_first() -> None:
+    asked = attempts()
+    for now_ms in (0, 5_000, 15_000):
+        asked.repeated(ITEM, now_ms)
+    moved = DueItem(0, "embed", ref("a"), 18_000)
+    assert not asked.may(ITEM, 20_000)
+    assert asked.may(moved, 20_000)
+    asked.repeated(moved, 20_000)
+    assert not asked.may(moved, 24_999)
+    assert asked.may(moved, 25_000)
+
+
+def test_the_end_of_a_session_is_other_work_than_its_embedding() -> None:
+    asked = attempts()
+    asked.repeated(ITEM, 0)
+    assert asked.may(DueItem(0, "expire", ref("a"), 0), 0)

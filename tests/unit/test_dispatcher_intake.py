@@ -124,11 +124,11 @@ async def test_a_build_that_could_not_be_enqueued_is_asked_for_again() -> None:
     assert turns_of(jobs) == {("a", 1)}
 
 
-async def test_while_the_queue_is_full_embedding_is_left_to_what_is_due() -> None:
+async def test_while_the_queues_are_full_the_work_is_left_to_what_is_due() -> None:
     events, jobs = FakeEvents(new=[event("a", 1, build=True)]), FakeJobs(depth_now=5_000)
     async with Bench(events, jobs) as bench:
         await bench.until("it is acknowledged", lambda: events.acked)
-    assert (jobs.embeds, jobs.builds) == ([], [[ref("a")]])
+    assert (jobs.embeds, jobs.builds) == ([], [])
 
 
 async def test_what_is_enqueued_holds_back_its_due_entry() -> None:

@@ -109,10 +109,10 @@ async def test_entries_that_are_held_back_do_not_hide_those_behind_them() -> Non
 
 
 async def test_a_full_queue_gets_no_more() -> None:
-    bench = Bench(due("a"), due("b", "compact"))
+    bench = Bench(due("a"), due("b", "compact"), due("c", "expire"))
     bench.jobs.depth_now = 2_000
     await bench.look()
-    assert (bench.jobs.embeds, bench.jobs.builds) == ([], [])
+    assert (bench.jobs.embeds, bench.jobs.builds, bench.jobs.ends) == ([], [], [])
     bench.jobs.depth_now = 0
     await bench.look()
     assert bench.embedded() == [ref("a")]
@@ -157,3 +157,14 @@ async def test_it_stops_at_once_when_asked_to_while_it_waits() -> None:
     task = asyncio.create_task(bench.reconciler.run(bench.stop))
     bench.stop.set()
     await asyncio.wait_for(task, 1)
+
+
+async def test_a_long_log_that_is_embedded_piece_by_piece_is_asked_for_at_a_steady_pace() -> None:
+    bench = Bench(due("a"))
+    for _ in range(60):
+        before = len(bench.jobs.embeds)
+        await bench.look()
+        if len(bench.jobs.embeds) > before:  # the job embeds a part and moves the entry
+            bench.due.items = [due("a", at_ms=bench.clock.now_ms + 3_000)]
+        bench.clock.now_ms += 1_000
+    assert len(bench.jobs.embeds) == 12

@@ -168,6 +168,38 @@ async def test_only_many_deletions_and_an_idle_time_start_a_vacuum(tmp_path: Pat
     assert (few, busy, idle, again, left) == (False, False, True, False, 1500)
 
 
+async def test_one_point_deleted_by_a_filter_is_cleared_from_the_files_when_idle(tmp_path: Path) -> None:
+    now = [0.0]
+    collection = Collection.create("turns", LAYOUT, tmp_path / "c", clock=lambda: now[0])
+    await collection.upsert([point(n, session=f"canary-{n}") for n in range(20)])
+    await collection.flush()
+    chosen = edge.Filter(must=[edge.FieldCondition(key="session", match=edge.MatchValue("canary-7"))])
+    await collection.delete_matching(chosen)
+    assert segments_with(b"canary-7", tmp_path)
+    busy = await collection.vacuum(10)
+    now[0] = 20
+    idle, again = await collection.vacuum(10), await collection.vacuum(10)
+    found = segments_with(b"canary-7", tmp_path)
+    await collection.close()
+    assert (busy, idle, again, found) == (False, True, False, [])
+
+
+async def test_what_was_deleted_before_a_restart_is_cleared_after_it(tmp_path: Path) -> None:
+    collection = Collection.create("turns", LAYOUT, tmp_path / "c")
+    await collection.upsert([point(n) for n in range(20)])
+    await collection.delete_points([3])
+    await collection.close()
+    loaded = Collection.load("turns", LAYOUT, tmp_path / "c")
+    cleared = [await loaded.vacuum(0), await loaded.vacuum(0)]
+    await loaded.close()
+    assert cleared == [True, False]
+
+
+def segments_with(text: bytes, folder: Path) -> list[Path]:
+    """Files of segments that hold a text; the log of the shard is another matter."""
+    return [file for file in folder.rglob("segments/**/*") if file.is_file() and text in file.read_bytes()]
+
+
 async def test_a_failing_collection_does_not_end_the_upkeep_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

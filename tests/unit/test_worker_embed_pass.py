@@ -289,15 +289,20 @@ async def test_a_due_entry_of_a_life_that_is_over_stays_until_its_points_are_gon
     assert bench.turns.due == {A}
 
 
-async def test_a_session_whose_points_the_store_refuses_does_not_hold_up_the_others_and_stays_due() -> None:
+@pytest.mark.parametrize("place", range(1, 7))
+async def test_one_turn_that_the_store_refuses_holds_up_nothing(place: int) -> None:
     bench = Bench(call_turns=4)
     bench.turns.add(A, *"abcdef")
     bench.turns.add(B, "one", "two")
-    bench.store.refuses = lambda point: point.ref == A and point.seq == 2
+    bench.store.refuses = lambda point: point.ref == A and point.seq == place
     with capture_logs() as logs:
-        await bench.run(span(A), span(B))
-    assert (bench.mark(A), bench.mark(B), bench.turns.due) == (0, 2, {A})
-    assert [entry["event"] for entry in logs] == ["turns_refused_by_store"]
+        report = await bench.run(span(A), span(B))
+    assert bench.store.seqs(A) == [seq for seq in range(1, 7) if seq != place]
+    assert (bench.mark(A), bench.mark(B), bench.turns.due) == (6, 2, set())
+    assert (report.embedded, report.refused) == (7, 1)
+    assert [(entry["event"], entry["session"], entry["seq"]) for entry in logs] == [
+        ("turn_refused_by_store", "a", place)
+    ]
 
 
 async def test_a_misconfigured_store_is_an_outage() -> None:
@@ -332,3 +337,17 @@ async def test_whatever_the_jobs_and_their_order_a_mark_never_passes_a_turn_that
     for _ in range(60 // job_turns + 1 + len(refs)):
         await bench.run(*map(span, refs))
     assert [bench.mark(ref) for ref in refs] == lengths
+
+
+async def test_a_store_that_turns_out_misconfigured_while_a_refused_turn_is_looked_for_is_an_outage() -> None:
+    bench = Bench()
+    bench.turns.add(A, "one", "two")
+    errors = iter([InvalidInputError("a point is not acceptable"), ConfigurationError("401: check its key")])
+
+    async def upsert(_points: Sequence[object]) -> None:
+        raise next(errors)
+
+    bench.store.upsert = upsert  # type: ignore[method-assign, assignment]
+    with pytest.raises(UnavailableError):
+        await bench.run(span(A))
+    assert (bench.mark(A), bench.turns.due) == (0, {A})

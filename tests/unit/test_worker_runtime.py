@@ -187,3 +187,11 @@ def test_the_http_embedder_without_its_address_is_refused(stop: threading.Event)
 
 def test_the_counter_counts(shared: Runtime) -> None:
     assert shared.counter.count("one two three") == 3
+
+
+def test_work_that_waits_for_its_own_loop_is_an_error_and_no_deadlock(shared: Runtime) -> None:
+    async def work() -> None:
+        shared.run(asyncio.sleep(0))
+
+    with pytest.raises(RuntimeError, match="run\\(\\) waits for the loop"):
+        shared.run(work())

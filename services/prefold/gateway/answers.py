@@ -48,7 +48,7 @@ class SessionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     hard_limit_tokens: Annotated[int, Meta(ge=1000, le=10_000_000)] | None = None
     """Default 100,000."""
     soft_ratio: Annotated[float, Meta(ge=0.4, le=0.85)] | None = None
-    """Share of the limit at which the next summary is built. Default: adaptive."""
+    """Share of the limit at which the next summary is built. Default: 0.7."""
     keep_recent_turns: Annotated[int, Meta(ge=0, le=1000)] | None = None
     """Default 6; the limit wins."""
     system: str | None = None
@@ -63,7 +63,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     soft_threshold_tokens: Count
     keep_recent_turns: Count
     soft_ratio: float | None
-    """``None``: adaptive."""
+    """Share of the hard limit that the soft threshold is."""
 
 
 class TokenNumbers(Struct, frozen=True, kw_only=True):

@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 
 import structlog
 
+from prefold.errors import TransientError
+
 T = TypeVar("T")
 
 log = structlog.get_logger(__name__)
@@ -24,13 +26,14 @@ def is_loading() -> bool:
 class InBackground(Generic[T]):
     """Makes one thing once, in a thread. Who needs it earlier waits without holding up the others.
 
-    ``make`` may raise: then every ``get`` raises the same, and it is logged once. A load under way never holds up
-    the end of the process.
+    ``make`` may raise: then every ``get`` raises the same, and it is logged. After a ``TransientError`` it is made
+    again by itself, ``pause_seconds`` later. A load under way never holds up the end of the process.
     """
 
-    def __init__(self, name: str, make: Callable[[], T]) -> None:
+    def __init__(self, name: str, make: Callable[[], T], *, pause_seconds: float = 5.0) -> None:
         self._name = name
         self._make = make
+        self._pause_seconds = pause_seconds
         self._made: asyncio.Future[T] | None = None
 
     def start(self) -> None:
@@ -39,7 +42,7 @@ class InBackground(Generic[T]):
             return
         loop = asyncio.get_running_loop()
         made: asyncio.Future[T] = loop.create_future()
-        made.add_done_callback(self._log_failure)
+        made.add_done_callback(self._after)
         # Not the loop's executor: the loop would wait for it when it closes.
         threading.Thread(target=self._run, args=(loop, made), name=f"{_THREADS}{self._name}", daemon=True).start()
         self._made = made
@@ -77,6 +80,13 @@ class InBackground(Generic[T]):
         with suppress(RuntimeError):  # the loop is closed: nobody asks any more
             loop.call_soon_threadsafe(give, what)
 
-    def _log_failure(self, made: "asyncio.Future[T]") -> None:
-        if not made.cancelled() and (error := made.exception()) is not None:
-            log.error("load_failed", what=self._name, error=type(error).__qualname__, reason=str(error))
+    def _after(self, made: "asyncio.Future[T]") -> None:
+        if made.cancelled() or (error := made.exception()) is None:
+            return
+        log.error("load_failed", what=self._name, error=type(error).__qualname__, reason=str(error))
+        if isinstance(error, TransientError):
+            made.get_loop().call_later(self._pause_seconds, self._again)
+
+    def _again(self) -> None:
+        self._made = None
+        self.start()

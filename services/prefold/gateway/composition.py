@@ -22,6 +22,7 @@ from prefold.gateway.health_calls import HealthCalls
 from prefold.gateway.metrics import Metrics
 from prefold.gateway.openapi import openapi_document
 from prefold.gateway.operations import OperationTable
+from prefold.gateway.rewriting import LogRewrites, opened_rewrites
 from prefold.gateway.search_calls import SearchCalls
 from prefold.gateway.session_calls import SessionCalls
 from prefold.gateway.settings import GatewaySettings
@@ -40,6 +41,7 @@ class Collaborators:
     sessions: Sessions
     finder: Finder
     index: ForgettingIndex
+    rewrites: LogRewrites
     counter: InBackground[TokenCounter]
     guard: Guard
     durability: Durability
@@ -60,7 +62,8 @@ async def gateway(settings: GatewaySettings) -> AsyncIterator[Door]:
         durability = await verified_durability(sessions.client, settings.durability)
         await sessions.load_scripts()
         finder, index = await stack.enter_async_context(opened_finder(settings, sessions))
-        yield application(settings, Collaborators(sessions, finder, index, counter, guard, durability))
+        rewrites = await stack.enter_async_context(opened_rewrites(sessions.client))
+        yield application(settings, Collaborators(sessions, finder, index, rewrites, counter, guard, durability))
 
 
 def application(settings: GatewaySettings, parts: Collaborators) -> Door:
@@ -73,7 +76,7 @@ def application(settings: GatewaySettings, parts: Collaborators) -> Door:
         contexts=ContextCalls(sessions, counter, recall),
         sessions=SessionCalls(sessions, counter, settings),
         search=SearchCalls(parts.finder, settings),
-        erasure=ErasureCalls(sessions, parts.index),
+        erasure=ErasureCalls(sessions, parts.index, parts.rewrites),
         health=HealthCalls(sessions.client, counter, metrics, lambda: document),
     )
     table = OperationTable(operations_of(calls))

@@ -1,7 +1,8 @@
 """``/livez``, ``/readyz``, ``/metrics``, ``/openapi.json``."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from redis.asyncio import Redis
 from starlette.responses import Response
@@ -59,11 +60,20 @@ class HealthCalls:
                 with redis_failures():
                     # SCRIPT LOAD also answers when scripts were flushed, and fails where scripts cannot run.
                     await self._redis.script_load(script("append").source)
-                    persistence = await self._redis.info("persistence")
+                    server = await self._redis.info("persistence", "memory")
         except TimeoutError:
             return "does not answer in time"
         except PrefoldError as error:
             return error.detail
-        if persistence.get("loading"):
-            return "is loading its data"
-        return "ok" if persistence.get("aof_last_write_status", "ok") == "ok" else "cannot write its log"
+        return _state_of(server)
+
+
+def _state_of(server: Mapping[str, Any]) -> str:
+    if server.get("loading"):
+        return "is loading its data"
+    if server.get("aof_last_write_status", "ok") != "ok":
+        return "cannot write its log"
+    # With any other policy the server makes room, as long as it can.
+    if server.get("maxmemory_policy") == "noeviction" and 0 < server.get("maxmemory", 0) < server.get("used_memory", 0):
+        return "is full"
+    return "ok"

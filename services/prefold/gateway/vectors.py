@@ -13,7 +13,7 @@ from prefold.errors import UnavailableError
 from prefold.gateway.background import InBackground
 from prefold.gateway.finding import Finder, Hit
 from prefold.gateway.settings import GatewaySettings
-from prefold.recall import CollectionSpec, VectorIndex, query_words
+from prefold.recall import CollectionSpec, VectorIndex, forget_turns, query_words
 from prefold.recall.server import VectorServer
 from prefold.recall.transport import HttpTransport
 from prefold.storage import Sessions
@@ -54,16 +54,11 @@ class EmbeddedTurns:
             if hit.ref.tenant == tenant
         ]
 
-    async def forget(self, tenant: str, session: str) -> int:
-        """Deletes the vectors of all lives of a session; how many a second look still finds."""
-        index = await self._opened()
-        try:
-            await index.delete(tenant, session=session)
-            return await index.count(tenant, session=session)
-        except UnavailableError as error:
-            if error.code != "collection_missing":
-                raise
-            return 0
+    async def forget(
+        self, tenant: str, session: str, incarnation: str | None = None, *, other_than: str | None = None
+    ) -> int:
+        """Deletes the vectors in the collections of all embedders; how many a second look still finds."""
+        return await forget_turns(self._server, tenant, session=session, incarnation=incarnation, other_than=other_than)
 
     async def _opened(self) -> VectorIndex:
         if self._index is None:

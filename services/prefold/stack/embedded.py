@@ -65,6 +65,11 @@ class EmbeddedStack:
         """Qdrant's REST API."""
         return self.plan.qdrant_url
 
+    @property
+    def qdrant_api_key(self) -> str | None:
+        """The key that it asks for in the header ``api-key``; None: none."""
+        return self.plan.qdrant_api_key
+
     def start(self, interrupted: threading.Event | None = None) -> bool:
         """Return True when all parts are ready, False when ``interrupted`` was set before that.
 
@@ -104,7 +109,8 @@ def temporary_stack(
     The addresses, host, keys and folder of the environment are not used; ``settings`` are further fields of
     StackSettings.
     """
-    own: dict[str, Any] = {"redis_url": None, "queue_url": None, "qdrant_url": None, "api_keys_file": None}
+    not_used = ("redis_url", "queue_url", "qdrant_url", "qdrant_api_key", "api_keys_file")
+    own: dict[str, Any] = dict.fromkeys(not_used)
     with tempfile.TemporaryDirectory(prefix="prefold-", ignore_cleanup_errors=True) as folder:
         own |= {"host": "127.0.0.1", "port": 0, "data_dir": Path(folder), "durability": durability}
         with EmbeddedStack(StackSettings(**(own | settings)), command=command) as stack:

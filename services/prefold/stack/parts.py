@@ -3,11 +3,12 @@
 import http
 import http.client
 import os
+import secrets
 import signal
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 
@@ -32,6 +33,7 @@ class Plan:
     redis_url: str
     queue_url: str
     qdrant_url: str
+    qdrant_api_key: str | None = field(repr=False)
 
 
 def role_command(role: str) -> list[str]:
@@ -51,7 +53,9 @@ def make_plan(settings: StackSettings, folder: DataFolder, command: RoleCommand 
     redis_url = settings.redis_url or servers["sessions"].url
     queue_url = settings.queue_url or servers["queue"].url
 
+    api_key = _vectors_key(settings)
     environment = _environment(settings)
+    environment |= {} if api_key is None else {"PREFOLD_QDRANT_API_KEY": api_key}
     environment |= {
         "PREFOLD_REDIS_URL": redis_url,
         "PREFOLD_QUEUE_URL": queue_url,
@@ -65,7 +69,15 @@ def make_plan(settings: StackSettings, folder: DataFolder, command: RoleCommand 
         for role, number in _numbered(_roles(settings))
     )
     gateway = Part("gateway", command("gateway"), environment, is_ready=_gateway_is_ready(settings.host, port))
-    return Plan((redis, vectors, (gateway, *roles)), _url(settings.host, port), redis_url, queue_url, qdrant_url)
+    stages = (redis, vectors, (gateway, *roles))
+    return Plan(stages, _url(settings.host, port), redis_url, queue_url, qdrant_url, api_key)
+
+
+def _vectors_key(settings: StackSettings) -> str | None:
+    """The configured key, else a new one for the embedded store: other users of this machine can reach its port."""
+    if settings.qdrant_api_key is not None:
+        return settings.qdrant_api_key.get_secret_value()
+    return None if settings.qdrant_url else secrets.token_urlsafe(32)
 
 
 def _roles(settings: StackSettings) -> list[str]:

@@ -1,6 +1,6 @@
 """Settings of ``prefold up``."""
 
-from pydantic import Field
+from pydantic import Field, SecretStr, field_validator
 
 from prefold.config.settings import (
     DataDirSettings,
@@ -19,5 +19,16 @@ class StackSettings(ListenSettings, DataDirSettings, DurabilitySettings, Embedde
     redis_url: RedisUrl | None = Field(None, description="Redis of the sessions, instead of the embedded one.")
     queue_url: RedisUrl | None = Field(None, description="Redis of the job queue, instead of the embedded one.")
     qdrant_url: HttpUrl | None = Field(None, description="Qdrant, instead of the embedded vector store.")
+    qdrant_api_key: SecretStr | None = Field(
+        None, description="API key of the vector store; the embedded one gets a random key at each start without it."
+    )
     embed_workers: int = Field(1, ge=0, le=64, description="Worker processes that embed turns.")
     compact_workers: int = Field(1, ge=0, le=64, description="Worker processes that write summaries.")
+
+    @field_validator("summarizer")
+    @classmethod
+    def _exists(cls, value: str) -> str:
+        # The workers refuse it too; they would be started again for ever.
+        if value != "extractive":
+            raise ValueError(f"this version has no summarizer {value!r}; set PREFOLD_SUMMARIZER=extractive")
+        return value

@@ -35,7 +35,7 @@ class Part:
 
     name: str
     command: Sequence[str]
-    environment: Mapping[str, str]
+    environment: Mapping[str, str] = field(repr=False)  # it has keys in it
     is_ready: Callable[[], bool] = _always
     """Asked again and again after the start; must answer within a second or so."""
     ready_within: timedelta = timedelta(seconds=60)

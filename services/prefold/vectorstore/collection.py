@@ -23,7 +23,7 @@ QUERIES_PER_CALL: Final = 64
 
 _VACUUM_MIN_DELETED: Final = 1_000
 _VACUUM_MIN_SHARE: Final = 0.2
-"""From these on qdrant-edge's own rule finds something to clear."""
+"""From these on points deleted by id are worth a vacuum. What a filter deletes always is: somebody was erased."""
 
 
 class Collection:
@@ -41,6 +41,7 @@ class Collection:
         self._operations = itertools.count()
         self._unflushed = False
         self._deleted = 0
+        self._owes_vacuum = False
         self._used_at = clock()
 
     @classmethod
@@ -54,7 +55,9 @@ class Collection:
     @classmethod
     def load(cls, name: str, layout: Layout, folder: Path, clock: Callable[[], float] = time.monotonic) -> "Collection":
         """The one in this folder, its log read again."""
-        return cls(name, layout, edge.EdgeShard.load(str(folder)), clock)
+        loaded = cls(name, layout, edge.EdgeShard.load(str(folder), layout.edge_config()), clock)
+        loaded._owes_vacuum = True  # nobody knows what was deleted before; with nothing to clear it costs nothing
+        return loaded
 
     async def upsert(self, points: Sequence[edge.Point]) -> int:
         """Writes the points and returns the number of the operation. A crash may leave a first part of them."""
@@ -76,8 +79,10 @@ class Collection:
     async def delete_matching(self, chosen: edge.Filter) -> int:
         """Deletes what the filter matches."""
         async with self._writer() as shard:
-            self._deleted += shard.count(edge.CountRequest(filter=chosen))
+            deleted = shard.count(edge.CountRequest(filter=chosen))
             shard.update(edge.UpdateOperation.delete_points_by_filter(chosen))
+            self._deleted += deleted
+            self._owes_vacuum |= deleted > 0
         return next(self._operations)
 
     async def set_payload(self, ids: Sequence[PointId], payload: dict[str, Any], key: str | None) -> int:
@@ -146,12 +151,18 @@ class Collection:
             return True
 
     async def vacuum(self, idle_seconds: float) -> bool:
-        """Clears deleted points away if they are many and nobody called for ``idle_seconds``; True if it did."""
-        if self._shard is None or self._clock() - self._used_at < idle_seconds or not self._many_deleted():
+        """Clears deleted points away if that is due and nobody called for ``idle_seconds``; True if it did."""
+        if self._shard is None or self._clock() - self._used_at < idle_seconds:
+            return False
+        if not self._owes_vacuum and not self._many_deleted():
             return False
         async with self._writing:
-            self._deleted = 0
-            return self._reader().optimize()
+            shard = self._reader()
+            has_cleared = shard.optimize()
+            if has_cleared:
+                shard.flush()  # only then the former files go
+            self._deleted, self._owes_vacuum = 0, False
+            return has_cleared
 
     async def close(self) -> None:
         """Flushes and lets go of the folder. Twice is legal; every call after it finds no collection."""

@@ -17,7 +17,7 @@ from prefold.conversation.blocks import (
 from prefold.conversation.clipping import clip
 from prefold.conversation.markers import BLOCK_TOKENS, FRAGMENT_TOKENS, RESULT_HEAD
 from prefold.conversation.project import Fragment
-from prefold.conversation.published import Place, read_content
+from prefold.conversation.published import Place, read_blocks
 from prefold.conversation.turns import Role
 from prefold.tokens import TokenCounter
 
@@ -77,7 +77,7 @@ class Shortener:
             each = max(LEAST_TEXT_TOKENS, each // 2)
 
     def _read(self, fragment: Fragment) -> list[Block]:
-        return read_content(blocks_of(fragment), Place("content", fragment.role, self._counter))
+        return read_blocks(blocks_of(fragment), Place("content", fragment.role, self._counter))
 
     def _with_texts_of(self, read: list[_Read], each: int) -> Group:
         shortened: list[Fragment] = []

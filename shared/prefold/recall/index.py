@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from prefold.embedding.protocol import CosineScale
 from prefold.errors import ConfigurationError, InvalidInputError
+from prefold.recall.forgetting import forget_turns
 from prefold.recall.hybrid import HybridSearch
 from prefold.recall.names import COLLECTION_PREFIX, collection_name
 from prefold.recall.points import DENSE, WORDS, TurnHit, TurnPoint
@@ -135,6 +136,10 @@ class VectorIndex:
             last_seq=last_seq,
         )
         await self._server.delete(self.collection, scope.filter())
+
+    async def forget(self, tenant: str, *, session: str, incarnation: str | None = None) -> int:
+        """Deletes a session's turns, or a life of it, in the collections of all embedders; how many are left."""
+        return await forget_turns(self._server, tenant, session=session, incarnation=incarnation)
 
     async def count(self, tenant: str, *, user: str | None = None, session: str | None = None) -> int:
         """How many points there are: what an erasure checks afterwards."""

@@ -15,11 +15,13 @@ class Scope:
     user: str | None = None
     session: str | None = None
     incarnation: str | None = None
+    other_than: str | None = None
+    """A life to leave out."""
     first_seq: int | None = None
     last_seq: int | None = None
 
     def __post_init__(self) -> None:
-        for name in ("tenant", "user", "session", "incarnation"):
+        for name in ("tenant", "user", "session", "incarnation", "other_than"):
             if getattr(self, name) == "":
                 raise InvalidInputError(f"an empty {name} would not narrow the search", field=name)
 
@@ -34,12 +36,14 @@ class Scope:
         given = {name: bound for name, bound in bounds.items() if bound is not None}
         if given:
             must.append({"key": "seq", "range": given})
-        return {"must": must}
+        spared = [] if self.other_than is None else [_is("incarnation", self.other_than)]
+        return {"must": must, **({"must_not": spared} if spared else {})}
 
     def admits(self, payload: Mapping[str, Any]) -> bool:
         """True if a point of this payload belongs here: the check after the read."""
         wanted = {name: getattr(self, name) for name in ("tenant", "user", "session", "incarnation")}
-        return all(value is None or payload.get(name) == value for name, value in wanted.items())
+        is_spared = self.other_than is not None and payload.get("incarnation") == self.other_than
+        return not is_spared and all(value is None or payload.get(name) == value for name, value in wanted.items())
 
 
 def _is(key: str, value: str) -> dict[str, Any]:
