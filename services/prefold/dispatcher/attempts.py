@@ -6,7 +6,7 @@ from typing import Literal
 
 from prefold.storage.types import DueItem, SessionRef, TurnEvent
 
-Kind = Literal["embed", "compact"]
+Kind = Literal["embed", "compact", "expire"]
 _Key = tuple[Kind, SessionRef]
 
 
@@ -15,13 +15,20 @@ class _Attempt:
     partition: int
     asked_ms: int
     wait_ms: int
-    is_repeat: bool
+    due_at_ms: int | None = None
+    """Of the entry that was enqueued; None: an event asked."""
+
+    def wait_for(self, item: DueItem, base_ms: int) -> int:
+        """Milliseconds from this attempt to the next; no more than ``base_ms`` when the entry has moved since."""
+        has_moved = self.due_at_ms is not None and self.due_at_ms != item.due_at_ms
+        return base_ms if has_moved else self.wait_ms
 
 
 @dataclass(slots=True)
 class Attempts:
     """Spaces repeated wishes for the same work: ``base_ms``, then doubling up to ``max_ms``.
 
+    A worker moves the due entry of work that it has done a part of, or has put off: then the doubling starts anew.
     Kept in memory only: a restart forgets it and costs at most one job more for each entry.
     """
 
@@ -32,18 +39,19 @@ class Attempts:
 
     def asked(self, kind: Kind, event: TurnEvent, now_ms: int) -> None:
         """An event has brought the work to the queue: its due entry may follow after ``base_ms``."""
-        self._note((kind, event.ref), _Attempt(event.partition, now_ms, self.base_ms, is_repeat=False))
+        self._note((kind, event.ref), _Attempt(event.partition, now_ms, self.base_ms))
 
     def may(self, item: DueItem, now_ms: int) -> bool:
         """True when the due entry may be enqueued now."""
         attempt = self._attempts.get(_key(item))
-        return attempt is None or now_ms - attempt.asked_ms >= attempt.wait_ms
+        return attempt is None or now_ms - attempt.asked_ms >= attempt.wait_for(item, self.base_ms)
 
     def repeated(self, item: DueItem, now_ms: int) -> None:
         """The due entry has been enqueued: wait longer before the next time."""
         before = self._attempts.get(_key(item))
-        wait_ms = min(2 * before.wait_ms, self.max_ms) if before and before.is_repeat else self.base_ms
-        self._note(_key(item), _Attempt(item.partition, now_ms, wait_ms, is_repeat=True))
+        is_stuck = before is not None and before.due_at_ms == item.due_at_ms
+        wait_ms = min(2 * before.wait_ms, self.max_ms) if before and is_stuck else self.base_ms
+        self._note(_key(item), _Attempt(item.partition, now_ms, wait_ms, item.due_at_ms))
 
     def waiting(self, partition: int) -> int:
         """An upper bound of the due entries of ``partition`` that are held back: one has to look beyond them."""
@@ -70,4 +78,4 @@ class Attempts:
 
 
 def _key(item: DueItem) -> _Key:
-    return ("compact" if item.kind == "compact" else "embed", item.ref)
+    return item.kind, item.ref

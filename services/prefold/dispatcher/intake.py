@@ -13,7 +13,7 @@ from prefold.dispatcher.batching import BuildWishes, EmbedBatch
 from prefold.dispatcher.outage import Outage, stopped_within
 from prefold.dispatcher.ports import Jobs, TurnEvents
 from prefold.errors import TransientError
-from prefold.jobs import EMBED_QUEUE
+from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, QueueName
 from prefold.storage.types import EmbedSpan, SessionRef, TurnEvent
 
 log = structlog.get_logger(__name__)
@@ -43,8 +43,8 @@ class IntakeOptions:
 class Intake:
     """One consumer of the event streams: collects, enqueues, then acknowledges.
 
-    An event is acknowledged once its work is on the queue, so a crash repeats work and loses none. While the
-    queue is full, embedding is left to the reconciler and the events are acknowledged all the same.
+    An event is acknowledged once its work is on the queue, so a crash repeats work and loses none. While a
+    queue is full, its work is left to the reconciler and the events are acknowledged all the same.
     """
 
     def __init__(
@@ -138,6 +138,8 @@ class Intake:
         refs = list(ready)
         try:
             for start in range(0, len(refs), SESSIONS_PER_JOB):
+                if await self._is_full(COMPACT_QUEUE):
+                    return
                 part = refs[start : start + SESSIONS_PER_JOB]
                 await self._put_builds({ref: ready[ref] for ref in part})
         except Exception:
@@ -152,12 +154,15 @@ class Intake:
         """Enqueues the batch and the builds that are ready, then acknowledges everything read so far."""
         await self._enqueue_builds()
         jobs = self._batch.jobs()
-        if jobs and await asyncio.to_thread(self._jobs.depth, EMBED_QUEUE) < self._options.max_queue_depth:
+        if jobs and not await self._is_full(EMBED_QUEUE):
             self.jobs_enqueued += await asyncio.to_thread(self._put_embeds, jobs)
         unacked, self._unacked = self._unacked, []
         self._note(unacked)
         self._batch.clear()
         await self._events.ack(unacked)
+
+    async def _is_full(self, queue: QueueName) -> bool:
+        return await asyncio.to_thread(self._jobs.depth, queue) >= self._options.max_queue_depth
 
     def _put_embeds(self, jobs: list[list[EmbedSpan]]) -> int:
         return sum(self._jobs.embed(spans, occasion="events") for spans in jobs)

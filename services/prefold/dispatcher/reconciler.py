@@ -13,7 +13,7 @@ from prefold.dispatcher.intake import SESSIONS_PER_JOB
 from prefold.dispatcher.outage import Outage, stopped_within
 from prefold.dispatcher.ports import DueSets, Jobs
 from prefold.errors import TransientError
-from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, TO_HEAD
+from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, TO_HEAD, QueueName
 from prefold.storage.keys import PARTITIONS
 from prefold.storage.types import DueItem, EmbedSpan
 
@@ -87,7 +87,7 @@ class Reconciler:
 
     async def _enqueue_embeds(self, items: list[DueItem], occasion: str) -> None:
         for part in _parts(items, self._options.sessions_per_embed_job):
-            if await asyncio.to_thread(self._jobs.depth, EMBED_QUEUE) >= self._options.max_queue_depth:
+            if await self._is_full(EMBED_QUEUE):
                 return
             spans = [EmbedSpan(i.ref.tenant, i.ref.session, i.ref.incarnation, 1, TO_HEAD) for i in part]
             self.jobs_enqueued += await asyncio.to_thread(self._jobs.embed, spans, occasion=occasion)
@@ -95,7 +95,7 @@ class Reconciler:
 
     async def _enqueue_builds(self, items: list[DueItem], occasion: str) -> None:
         for part in _parts(items, SESSIONS_PER_JOB):
-            if await asyncio.to_thread(self._jobs.depth, COMPACT_QUEUE) >= self._options.max_queue_depth:
+            if await self._is_full(COMPACT_QUEUE):
                 return
             refs = [item.ref for item in part]
             self.jobs_enqueued += await asyncio.to_thread(self._jobs.compact, refs, occasion=occasion)
@@ -103,9 +103,14 @@ class Reconciler:
 
     async def _enqueue_ends(self, items: list[DueItem], occasion: str) -> None:
         for part in _parts(items, SESSIONS_PER_JOB):
+            if await self._is_full(EMBED_QUEUE):
+                return
             refs = [item.ref for item in part]
             self.jobs_enqueued += await asyncio.to_thread(self._jobs.expire, refs, occasion=occasion)
             self._repeated(part)
+
+    async def _is_full(self, queue: QueueName) -> bool:
+        return await asyncio.to_thread(self._jobs.depth, queue) >= self._options.max_queue_depth
 
     def _repeated(self, items: list[DueItem]) -> None:
         now_ms = self._now_ms()

@@ -23,7 +23,7 @@ from prefold.compaction.lease import LeaseLostError, under_lease
 from prefold.compaction.ledger import Ledger, collect_ledger
 from prefold.compaction.pauses import NO_GAIN, PERMANENT, TRANSIENT, Pauses, failures_with, kept_reason
 from prefold.compaction.reading import TurnCache, language_of
-from prefold.errors import PrefoldError, TransientError
+from prefold.errors import GoneError, NotFoundError, PrefoldError, TransientError
 from prefold.storage.types import (
     BuildTicket,
     BuiltSummary,
@@ -86,7 +86,7 @@ class SessionBuilder:
         return self._summarizer.name
 
     async def build(self, ref: SessionRef) -> str:
-        """What became of it: ``standby``, ``swapped``, ``stale``, ``lost``, a failure's code, or why none began.
+        """What became of it: ``standby``, ``swapped``, ``stale``, ``lost``, ``gone``, a failure's code, or why none began.
 
         Never raises but on cancellation, and when the storage does not answer (``TransientError``): then nothing
         is lost, for the lease runs out and the session is due again.
@@ -155,7 +155,7 @@ class SessionBuilder:
         return tuple(turns)
 
     def _prepare(self, ticket: BuildTicket, turns: Sequence[StoredTurn]) -> _Prepared:
-        readings = self._cache.read(ticket.ref.incarnation, turns)
+        readings = self._cache.read(ticket.ref, turns)
         ledger = collect_ledger(readings)
         language = language_of(readings)
         return _Prepared(ledger, language, open_head(ticket, turns, ledger, language, self._counter))
@@ -198,20 +198,28 @@ class SessionBuilder:
     async def _fail(
         self, ticket: BuildTicket, reason: str, detail: str, pauses: Pauses, retry_after: timedelta | None = None
     ) -> str:
-        """Gives the ticket back with a pause; warns at the first failure in a row, later ones are expected."""
-        view = await self._storage.view(ticket.ref.tenant, ticket.ref.session)
-        failures = failures_with(reason, view.last_build_error)
-        pause_ms = pauses.after_ms(failures)
-        if retry_after is not None:
-            pause_ms = max(pause_ms, int(retry_after.total_seconds() * 1000))
-        await self._storage.abandon_build(ticket, kept_reason(reason, failures), pause_ms)
-        level = log.warning if failures == 1 else log.info
+        """Gives the ticket back with a pause; ``gone`` when the session was erased meanwhile."""
+        least_ms = int(retry_after.total_seconds() * 1000) if retry_after is not None else 0
+        try:
+            failures, pause_ms = await self._rest(ticket, reason, pauses, least_ms)
+        except (NotFoundError, GoneError):
+            log.info("build_gone")
+            return "gone"
+        level = log.warning if failures == 1 else log.info  # later ones in a row are expected
         level("build_failed", reason=reason, detail=detail, failures=failures, pause_ms=pause_ms)
         return reason
 
+    async def _rest(self, ticket: BuildTicket, reason: str, pauses: Pauses, least_ms: int) -> tuple[int, int]:
+        """How many failures in a row this is, and the milliseconds that the session rests now."""
+        view = await self._storage.view(ticket.ref.tenant, ticket.ref.session)
+        failures = failures_with(reason, view.last_build_error)
+        pause_ms = max(pauses.after_ms(failures), least_ms)
+        await self._storage.abandon_build(ticket, kept_reason(reason, failures), pause_ms)
+        return failures, pause_ms
+
     async def _give_back(self, ticket: BuildTicket) -> None:
         """On the way out: another worker may begin at once. Not for long, and not at all costs."""
-        with suppress(TransientError, TimeoutError):
+        with suppress(PrefoldError, TimeoutError):
             async with asyncio.timeout(_GIVE_BACK_SECONDS):
                 await self._storage.abandon_build(ticket, "interrupted", _AT_ONCE_MS)
 

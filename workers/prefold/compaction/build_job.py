@@ -32,13 +32,7 @@ def build_summaries(sessions: list[list[Any]]) -> None:
     """
     refs = list(dict.fromkeys(decode_sessions(sessions)))
     shared = runtime()
-    builder = _builder(shared)
-    shared.run(build_all(builder.build, refs, shared.stop))
-
-
-def load(shared: Runtime) -> str:
-    """Name of the configured engine, loaded: for the process's start. ``ConfigurationError`` when there is none."""
-    return _builder(shared).engine_name
+    shared.run(build_all(builder_of(shared).build, refs, shared.stop))
 
 
 async def build_all(
@@ -54,11 +48,11 @@ async def build_all(
 
     ended = await asyncio.gather(*map(one, refs), return_exceptions=True)
     failed = [error for error in ended if isinstance(error, BaseException)]
-    for error in failed:
-        if not isinstance(error, TransientError):
-            raise error
+    transient = [error for error in failed if isinstance(error, TransientError)]
+    if transient:  # first: another session's fault must not take the retry from these
+        log.warning("builds_unavailable", sessions=len(transient), error=str(transient[0]))
+        raise transient[0]
     if failed:
-        log.warning("builds_unavailable", sessions=len(failed), error=str(failed[0]))
         raise failed[0]
 
 
@@ -70,8 +64,11 @@ def create_summarizer(name: str, cache: TurnCache, counter: TokenCounter) -> Sum
 
 
 @lru_cache(maxsize=1)
-def _builder(shared: Runtime) -> SessionBuilder:
-    """One for a process: its cache of read turns is what makes a refresh cheap."""
+def builder_of(shared: Runtime) -> SessionBuilder:
+    """One for a process: its cache of read turns is what makes a refresh cheap.
+
+    ``ConfigurationError`` when this version has not the engine that is set.
+    """
     cache = TurnCache(shared.counter)
     engine = create_summarizer(shared.settings.summarizer, cache, shared.counter)
     return SessionBuilder(shared.sessions, engine, cache, shared.counter)

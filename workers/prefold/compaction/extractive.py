@@ -36,7 +36,7 @@ class ExtractiveSummarizer:
 
     def summarize_now(self, wanted: SummaryInput) -> Summary:
         """The same in the calling thread. Never raises, whatever was said."""
-        readings = self._cache.read(wanted.ref.incarnation, wanted.turns)
+        readings = self._cache.read(wanted.ref, wanted.turns)
         candidates, pool = candidates_of(readings, wanted.ledger, wanted.carried)
         source_tokens = sum(reading.tokens for reading in readings)
         cap = min(wanted.cap_tokens, int(source_tokens * _MOST_OF_SOURCE))

@@ -27,9 +27,9 @@ class Pauses:
 
 
 TRANSIENT = Pauses(timedelta(seconds=2), timedelta(minutes=2))
-NO_GAIN = Pauses(timedelta(milliseconds=250), timedelta(hours=1))
+NO_GAIN = Pauses(timedelta(milliseconds=250), timedelta(minutes=1))
 """Short at first: mostly the cut covered too little yet, and the next turns bring a better one."""
-PERMANENT = Pauses(timedelta(minutes=1), timedelta(hours=6))
+PERMANENT = Pauses(timedelta(minutes=1), timedelta(minutes=15))
 
 
 def failures_with(reason: str, last_error: str) -> int:

@@ -23,7 +23,7 @@ from prefold.compaction.units import Unit
 from prefold.compaction.values import Value, find_values
 from prefold.compaction.weighing import base_weights
 from prefold.conversation.markers import image_placeholder
-from prefold.storage.types import StoredTurn
+from prefold.storage.types import SessionRef, StoredTurn
 from prefold.tokens import TokenCounter
 
 TERM_SPACE = 1 << 18
@@ -130,18 +130,18 @@ class TurnCache:
     def __init__(self, counter: TokenCounter, most_bytes: int = 128 << 20) -> None:
         self._counter = counter
         self._most_bytes = most_bytes
-        self._kept: OrderedDict[tuple[str, int, int], TurnReading] = OrderedDict()
+        self._kept: OrderedDict[tuple[SessionRef, int, int], TurnReading] = OrderedDict()
         self._lock = threading.Lock()
         self.bytes = 0
         self.hits = 0
         self.misses = 0
 
-    def read(self, incarnation: str, turns: Iterable[StoredTurn]) -> list[TurnReading]:
+    def read(self, ref: SessionRef, turns: Iterable[StoredTurn]) -> list[TurnReading]:
         """Readings of ``turns``, in order."""
-        return [self._read(incarnation, turn) for turn in turns]
+        return [self._read(ref, turn) for turn in turns]
 
-    def _read(self, incarnation: str, turn: StoredTurn) -> TurnReading:
-        key = (incarnation, turn.seq, turn.revision)
+    def _read(self, ref: SessionRef, turn: StoredTurn) -> TurnReading:
+        key = (ref, turn.seq, turn.revision)
         with self._lock:
             if found := self._kept.get(key):
                 self._kept.move_to_end(key)

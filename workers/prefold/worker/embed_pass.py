@@ -78,7 +78,7 @@ class _Work:
     """Read up to here; marked up to here once its page is saved."""
     last_seq: int
     is_given_up: bool = False
-    """Nothing after a page that could not be saved may be marked."""
+    """This life of the session is over."""
 
 
 @dataclass(slots=True)
@@ -209,27 +209,36 @@ class EmbedPass:
         log.error("turn_refused_by_embedder", **_names(item.page.work.ref), seq=item.turn.seq, error=str(error))
 
     async def _save(self, pages: Sequence[_Page]) -> None:
+        """Stores and marks the pages. A point that the store refuses for good is passed over."""
+        is_refused = False
         try:
-            await self._store.upsert([point for page in pages for point in page.points])
-        except ConfigurationError as error:
-            raise UnavailableError(error.detail) from error
+            await self._upsert([point for page in pages for point in page.points])
         except RefusedError:
-            await self._save_one_by_one(pages)
-            return
+            is_refused = True
         for page in pages:
+            if is_refused:
+                page.points = await self._accepted(page.points)
             await self._mark(page)
 
-    async def _save_one_by_one(self, pages: Sequence[_Page]) -> None:
-        """Keeps a session whose points are refused from holding up the others; it stays due."""
-        for page in pages:
-            try:
-                await self._store.upsert(page.points)
-            except RefusedError as error:
-                page.work.is_given_up = True
-                seqs = {"first": page.turns[0].seq, "last": page.turns[-1].seq}
-                log.error("turns_refused_by_store", **_names(page.work.ref), **seqs, error=error.detail)
-                continue
-            await self._mark(page)
+    async def _accepted(self, points: list[TurnPoint]) -> list[TurnPoint]:
+        """Those that are stored now: a refused one is looked for by halves."""
+        try:
+            await self._upsert(points)
+        except RefusedError as error:
+            half = len(points) // 2
+            if half:
+                return await self._accepted(points[:half]) + await self._accepted(points[half:])
+            self.report.refused += len(points)
+            for point in points:
+                log.error("turn_refused_by_store", **_names(point.ref), seq=point.seq, error=error.detail)
+            return []
+        return points
+
+    async def _upsert(self, points: Sequence[TurnPoint]) -> None:
+        try:
+            await self._store.upsert(points)
+        except ConfigurationError as error:
+            raise UnavailableError(error.detail) from error
 
     async def _mark(self, page: _Page) -> None:
         if await self._turns.mark_embedded(page.work.ref, page.turns[-1].seq, self._store.collection):

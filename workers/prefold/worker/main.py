@@ -42,7 +42,7 @@ def main(argv: Sequence[str]) -> int:
     with stop_flag(timedelta(seconds=settings.worker_stop_seconds) + _AFTER_HANDING_BACK) as stop:
         prepare(settings, stop)
         try:
-            _load(queue, runtime())
+            load(queue, runtime())
             serve(queue, settings, stop)
         finally:
             close_runtime()
@@ -68,7 +68,7 @@ def serve(queue: QueueName, settings: WorkerSettings, stop: threading.Event) -> 
     log.info("worker_stopped", queue=queue)
 
 
-def _load(queue: QueueName, shared: Runtime) -> None:
+def load(queue: QueueName, shared: Runtime) -> None:
     """Loads what the queue's jobs need, so that a wrong setting ends the process now and no job waits for it."""
     if queue == EMBED_QUEUE:
         import prefold.worker.embed_job
@@ -77,8 +77,6 @@ def _load(queue: QueueName, shared: Runtime) -> None:
         os.nice(shared.settings.embed_nice)
         log.info("embedder_loaded", embedder=shared.embedder.id)
     elif queue == COMPACT_QUEUE:
-        from prefold.compaction import TurnCache
-        from prefold.compaction.build_job import create_summarizer
+        from prefold.compaction.build_job import builder_of
 
-        summarizer = create_summarizer(shared.settings.summarizer, TurnCache(shared.counter), shared.counter)
-        log.info("summarizer_loaded", summarizer=summarizer.name)
+        log.info("summarizer_loaded", summarizer=builder_of(shared).engine_name)

@@ -66,7 +66,13 @@ class Runtime:
 
         When the stop is set and ``worker_stop_seconds`` have passed, the work is cancelled and
         ``HandedBackError`` raised. Whatever interrupts the wait cancels the work too, before it is passed on.
+        ``RuntimeError`` on the loop's own thread, which would wait for itself.
         """
+        if threading.current_thread() is self._thread:
+            work.close()
+            raise RuntimeError(
+                "run() waits for the loop: take collaborators from the runtime before, not in a coroutine"
+            )
         tasks: list[asyncio.Task[Any] | None] = []
 
         async def supervised() -> T:

@@ -32,8 +32,7 @@ class MadeIndex:
 
     async def delete(self, tenant: str, *, session: str, incarnation: str) -> None:
         """See ``VectorIndex``."""
-        await self._make()
-        await self._index.delete(tenant, session=session, incarnation=incarnation)
+        await self._index.forget(tenant, session=session, incarnation=incarnation)
 
     async def _make(self) -> None:
         if self._is_made:
