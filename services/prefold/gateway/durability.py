@@ -30,7 +30,17 @@ async def verified_durability(redis: Redis, wanted: Durability) -> Durability:
             wanted="appendonly yes, appendfsync always",
             durability="fast",
         )
+    if wanted == "durable" and is_durable and await _has_replicas(redis):
+        # A failover could lose what a replica has not got yet, and we do not wait for replicas.
+        log.warning("store_has_replicas", durability="fast")
+        return "fast"
     return "durable" if wanted == "durable" and is_durable else "fast"
+
+
+async def _has_replicas(redis: Redis) -> bool:
+    with redis_failures():
+        replication = await redis.info("replication")
+    return int(replication.get("connected_slaves", 0)) > 0
 
 
 async def _settings(redis: Redis) -> dict[str, str] | None:
