@@ -3,9 +3,14 @@
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from redis.asyncio import Redis
 
 from tests.support.redis import RunningRedis, endless_keys, running_redis
+
+# A busy machine is no fault of a test: neither an example's time nor the making of its input fails it.
+settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any machine")
 
 
 @pytest.fixture(scope="session")

@@ -184,3 +184,18 @@ async def test_an_open_round_is_served_with_its_waiting_calls_named(served: Serv
     body = (await served.client.get(CONTEXT)).json()
     assert body["open_calls"] == ["c1"]
     assert check_anthropic(body["messages"], body["system"]) == []
+
+
+async def test_a_number_beyond_64_bits_is_read_at_every_budget(served: Served) -> None:
+    call = {"type": "tool_use", "id": "a", "name": "track", "input": {"n": 9400111899223197428490}}
+    result = {"type": "tool_result", "tool_use_id": "a", "content": "on its way " * 300}
+    turns = [
+        {"role": "user", "content": "Where is it? " * 100},
+        {"role": "assistant", "content": [call]},
+        {"role": "user", "content": [result]},
+    ]
+    await served.client.post("/v1/sessions/big/turns", json={"turns": turns})
+    for query in ("", "?budget_tokens=400", "?format=openai", "?format=openai&budget_tokens=400"):
+        answer = await served.client.get(f"/v1/sessions/big/context{query}")
+        assert answer.status_code == 200
+        assert "9400111899223197428490" in answer.text

@@ -85,3 +85,8 @@ def test_a_tool_name_becomes_one_that_providers_take(name: str, projected: str) 
 def test_a_tool_without_a_name_is_refused(name: object) -> None:
     with pytest.raises(InvalidInputError):
         check_tool_name(name, "name")
+
+
+def test_a_turn_id_with_a_character_that_could_not_be_kept_is_refused() -> None:
+    with pytest.raises(InvalidInputError):
+        check_turn_id("a\ufffd", "id")

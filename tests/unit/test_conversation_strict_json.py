@@ -124,3 +124,13 @@ def test_every_value_that_json_writes_is_read_back() -> None:
     value = {"": [0, -1, 1.5, 1e-300, True, False, None, '\u2028\t"\\'], "nested": {"a": {"b": [[]]}}}
     assert parse_json(json.dumps(value).encode()) == value
     assert parse_json(json.dumps(value, ensure_ascii=False, indent=2).encode()) == value
+
+
+@pytest.mark.parametrize("digits", ["1" + "0" * 309, "9" * 400, "-" + "9" * 400])
+def test_an_integer_beyond_a_double_is_refused(digits: str) -> None:
+    with pytest.raises(InvalidInputError, match="out of range"):
+        parse_json(b'{"n":' + digits.encode() + b"}")
+
+
+def test_an_integer_within_a_double_keeps_all_its_digits() -> None:
+    assert parse_json(b'{"n":' + b"9" * 308 + b"}") == {"n": int("9" * 308)}

@@ -119,3 +119,9 @@ def test_deep_nesting_ends_somewhere() -> None:
 
 def test_a_huge_text_is_cut() -> None:
     assert len(text_of(content="x" * 1_000_000)) < 40_000
+
+
+def test_an_integer_beyond_64_bits_keeps_its_digits() -> None:
+    call = {"type": "tool_use", "id": "a", "name": "track", "input": {"n": 9400111899223197428490}}
+    assert "9400111899223197428490" in text_of(role="assistant", content=[call])
+    assert text_of(content="Hi", metadata={"n": 10**30}) == "User: Hi"

@@ -9,7 +9,9 @@ from structlog.testing import capture_logs
 
 from prefold.errors import ConfigurationError, InvalidInputError, OverloadedError, UnavailableError
 from prefold.jobs import TO_HEAD
+from prefold.recall import IndexedTurn, index_turn
 from prefold.storage.types import EmbedSpan, SessionRef
+from prefold.worker import embed_pass
 from prefold.worker.embed_pass import EmbedOptions, EmbedPass, EmbedReport
 from tests.support.embedding import FakeEmbedder, FakeTurnLog, FakeTurnStore
 
@@ -351,3 +353,20 @@ async def test_a_store_that_turns_out_misconfigured_while_a_refused_turn_is_look
     with pytest.raises(UnavailableError):
         await bench.run(span(A))
     assert (bench.mark(A), bench.turns.due) == (0, {A})
+
+
+async def test_a_turn_that_cannot_be_read_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def reads(verbatim_json: bytes) -> IndexedTurn:
+        if b"poison" in verbatim_json:
+            raise ValueError("number is infinity when parsed as double")
+        return index_turn(verbatim_json)
+
+    monkeypatch.setattr(embed_pass, "index_turn", reads)
+    bench = Bench()
+    bench.turns.add(A, "one", "poison", "three")
+    bench.turns.add(B, "other")
+    with capture_logs() as logs:
+        await bench.run(span(A), span(B))
+    assert (bench.store.seqs(A), bench.store.seqs(B)) == ([1, 3], [1])
+    assert (bench.mark(A), bench.turns.due) == (3, set())
+    assert [entry["seq"] for entry in logs if entry["event"] == "turn_unreadable"] == [2]

@@ -7,11 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import orjson
+import msgspec
 import structlog
 
 from prefold.assembly import RecalledItem, RecallInput
 from prefold.conversation import parse_lines
+from prefold.conversation.encoding import encode
 from prefold.embedding import Embedder, Vector
 from prefold.errors import GoneError, NotFoundError, RefusedError, TransientError, UnavailableError
 from prefold.gateway.background import InBackground
@@ -209,7 +210,7 @@ def without_near_duplicates(turns: Sequence[FoundTurn]) -> list[FoundTurn]:
 
 def found_turn(session: str, turn: StoredTurn, score: float) -> FoundTurn:
     """A stored turn as a hit."""
-    published: dict[str, Any] = orjson.loads(turn.verbatim_json)
+    published: dict[str, Any] = msgspec.json.decode(turn.verbatim_json)
     ts = published.get("ts")
     return FoundTurn(
         session=session,
@@ -224,7 +225,7 @@ def found_turn(session: str, turn: StoredTurn, score: float) -> FoundTurn:
 
 def text_of(turn: StoredTurn) -> str:
     """What a turn says: its texts, the results of its tools, and its calls by name and input."""
-    blocks: list[dict[str, Any]] = orjson.loads(b"[" + turn.content + b"]")
+    blocks: list[dict[str, Any]] = msgspec.json.decode(b"[" + turn.content + b"]")
     return "\n".join(text for block in blocks if (text := _text_of_block(block)))
 
 
@@ -233,7 +234,7 @@ def _text_of_block(block: dict[str, Any]) -> str:
     if kind == "text":
         return str(block["text"])
     if kind == "tool_use":
-        return f"{block['name']}({orjson.dumps(block['input']).decode()})"
+        return f"{block['name']}({encode(block['input']).decode()})"
     if kind == "tool_result":
         content = block["content"]
         return content if isinstance(content, str) else "\n".join(map(_text_of_block, content))

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
+import msgspec
 
 from prefold.conversation.markers import GAP_HEAD
 from prefold.conversation.project import Fragment
@@ -60,7 +60,7 @@ def section_of(fragment: Fragment) -> str:
 
 def blocks_of(fragment: Fragment) -> list[dict[str, Any]]:
     """Decoded content."""
-    blocks: list[dict[str, Any]] = orjson.loads(b"[" + fragment.content + b"]")
+    blocks: list[dict[str, Any]] = msgspec.json.decode(b"[" + fragment.content + b"]")
     return blocks
 
 

@@ -37,7 +37,9 @@ def check_turn_id(value: object, field: str) -> str:
     """
     if not isinstance(value, str):
         raise InvalidInputError("an id is a string", code="invalid_id", field=field)
-    if not value.strip() or not value.isprintable() or len(value.encode()) > MAX_TURN_ID_BYTES:
+    # U+FFFD stands for characters that could not be kept: two such ids could be one afterwards.
+    is_kept = value.isprintable() and "\ufffd" not in value
+    if not value.strip() or not is_kept or len(value.encode()) > MAX_TURN_ID_BYTES:
         raise InvalidInputError(
             f"{_shown(value)} is not an id: 1 to {MAX_TURN_ID_BYTES} bytes of printable characters",
             code="invalid_id",

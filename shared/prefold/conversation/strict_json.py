@@ -17,6 +17,8 @@ _MAY_BE_UNSTORABLE = re.compile(r"\\u(?:[dD][89a-fA-F]|0000)")
 """Only escapes bring such characters in: UTF-8 has no surrogates, and JSON no raw control characters."""
 
 _QUOTED_CHARS = 60
+_SURE_DIGITS = 308
+"""An integer of so many digits is within a double; what is not, many readers of JSON refuse."""
 
 
 def parse_json(body: bytes, *, max_bytes: int = MAX_BYTES) -> Any:
@@ -95,6 +97,16 @@ def _double(digits: str) -> float:
     return value
 
 
+def _integer(digits: str) -> int:
+    value = int(digits)
+    if len(digits) > _SURE_DIGITS:
+        try:
+            float(value)
+        except OverflowError:
+            raise _invalid(f"number {digits[:_QUOTED_CHARS]}… is out of range") from None
+    return value
+
+
 def _check_depth(value: Any) -> None:
     level = [value]
     for _ in range(MAX_DEPTH):
@@ -116,4 +128,6 @@ def _invalid(detail: str) -> InvalidInputError:
     return InvalidInputError(detail, code="invalid_json", field="body")
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_object, parse_constant=_constant, parse_float=_double)
+_DECODER = json.JSONDecoder(
+    object_pairs_hook=_object, parse_constant=_constant, parse_float=_double, parse_int=_integer
+)

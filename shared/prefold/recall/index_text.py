@@ -8,7 +8,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any, Final
 
-import orjson
+import msgspec
+
+from prefold.conversation.encoding import encode
 
 MAX_RESULT_WORDS: Final = 200
 """Of a tool's result: what it is about stands at its beginning, the rest is quantity."""
@@ -37,7 +39,7 @@ def index_turn(verbatim_json: bytes) -> IndexedTurn:
 
     Never fails on what it does not know: such blocks are left out. A date without a zone counts as UTC.
     """
-    turn = orjson.loads(verbatim_json)
+    turn = msgspec.json.decode(verbatim_json)  # it keeps integers beyond 64 bits
     said_at = parse_time(turn.get("ts"))
     body = " ".join(piece for piece in _pieces(turn) if piece)[:MAX_CHARS].strip()
     if not body:
@@ -112,7 +114,7 @@ def _text(value: object) -> str:
 
 def _call(name: object, arguments: object) -> str:
     """A call by its name and its values; JSON's punctuation does not disturb the word index."""
-    given = arguments if isinstance(arguments, str) else orjson.dumps(arguments or {}).decode()
+    given = arguments if isinstance(arguments, str) else encode(arguments or {}).decode()
     return f"[call {_text(name)} {given[:_MAX_INPUT_CHARS]}]"
 
 

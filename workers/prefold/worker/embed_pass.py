@@ -255,8 +255,16 @@ class EmbedPass:
 
 
 def _items(page: _Page) -> list[_Item]:
-    indexed = ((turn, index_turn(turn.verbatim_json)) for turn in page.turns)
-    return [_Item(page, turn, found.text, found.ts_ms) for turn, found in indexed if found.text]
+    items = []
+    for turn in page.turns:
+        try:
+            found = index_turn(turn.verbatim_json)
+        except Exception as error:  # noqa: BLE001 (one turn that cannot be read must not hold up all others)
+            log.error("turn_unreadable", **_names(page.work.ref), seq=turn.seq, error=type(error).__qualname__)
+            continue
+        if found.text:
+            items.append(_Item(page, turn, found.text, found.ts_ms))
+    return items
 
 
 def _point(item: _Item, vector: Vector) -> TurnPoint:
