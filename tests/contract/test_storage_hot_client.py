@@ -1,15 +1,18 @@
 """The lean client and redis-py answer alike, and the lean one rides through what a server does to it."""
 
 import asyncio
+import time
 from typing import Any
 
 import pytest
 from redis import exceptions
 from redis.asyncio import Redis
 
+from prefold.storage import hot
 from prefold.storage.hot import HotClient, connect_hot, serves
 from prefold.storage.scripts import Script
 from tests.support.redis import RunningRedis, running_redis
+from tests.support.waiting import wait_until_async
 
 COMMANDS: list[tuple[Any, ...]] = [
     ("SET", "a", "x" * 100_000),
@@ -121,6 +124,61 @@ async def test_a_frozen_server_is_given_up_after_the_timeout() -> None:
             server.thaw()
         assert await client.execute(("PING",)) == b"PONG"
         client.close()
+
+
+async def test_callers_that_meet_a_frozen_server_with_a_password_give_up_together() -> None:
+    with running_redis() as server:
+        async with Redis.from_url(server.url) as admin:
+            await admin.config_set("requirepass", "secret")
+        client = HotClient(server.url.replace("unix://", "unix://:secret@"), timeout_seconds=0.3)
+        server.freeze()
+        started = time.monotonic()
+        outcomes = await asyncio.gather(*(client.execute(("PING",)) for _ in range(20)), return_exceptions=True)
+        took = time.monotonic() - started
+        server.thaw()
+        assert {type(one) for one in outcomes} == {exceptions.TimeoutError}
+        assert took < 3, "they waited for one another's attempts: 20 times 0.3 s"
+        assert await client.execute(("PING",)) == b"PONG"
+        client.close()
+
+
+async def test_a_connection_that_is_not_let_in_is_closed_again() -> None:
+    with running_redis() as server:
+        async with Redis.from_url(server.url) as admin:
+            await admin.config_set("requirepass", "secret")
+            client = HotClient(server.url.replace("unix://", "unix://:wrong@"))
+            for _ in range(3):
+                with pytest.raises(exceptions.ResponseError, match="WRONGPASS"):
+                    await client.execute(("PING",))
+
+            async def are_closed() -> bool:
+                return bool((await admin.info("clients"))["connected_clients"] == 1)
+
+            await wait_until_async("only the admin is connected", are_closed)
+
+
+async def test_a_server_that_became_a_replica_is_left_for_what_its_address_names_now(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(hot, "_SETTLED_SECONDS", 0.0)
+    with running_redis() as server:
+        async with connect_hot(server.url) as client, Redis.from_url(server.url) as admin:
+            assert client is not None
+            await client.execute(("SET", "a", "1"))
+            await admin.replicaof("127.0.0.1", "1")
+            with pytest.raises(exceptions.ReadOnlyError):
+                await client.execute(("SET", "a", "2"))
+            assert client.connections_made > 1
+            await admin.replicaof("NO", "ONE")
+            assert await client.execute(("SET", "a", "3")) == b"OK"
+
+
+async def test_replies_of_an_exchange_come_with_what_was_refused_in_its_place(redis_url: str) -> None:
+    async with connect_hot(redis_url) as client:
+        assert client is not None
+        first, refused, last = await client.exchange([("PING",), ("NO SUCH",), ("ECHO", "x")])
+        assert (first, last) == (b"PONG", b"x")
+        assert isinstance(refused, exceptions.ResponseError)
 
 
 def test_urls_that_ask_for_more_are_left_to_the_general_client() -> None:

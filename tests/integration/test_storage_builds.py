@@ -201,7 +201,7 @@ async def test_an_event_and_due_entries_tell_what_is_to_be_done(sessions: Sessio
         ("compact", answer.ref),
         ("expire", answer.ref),
     }
-    assert await sessions.mark_embedded(answer.ref, answer.turns[-1].seq, "turns_x_3")
+    assert await sessions.mark_embedded(answer.ref, answer.turns[-1].seq, "turns_x_3") == "marked"
     await sessions.commit_build(await begin(sessions, answer.ref), summary())
     assert [item.kind for item in await sessions.due_sets.due(later, 10)] == ["expire"]
     assert await sessions.embedded_to(answer.ref, "turns_x_3") == answer.turns[-1].seq
@@ -247,7 +247,7 @@ async def test_a_build_of_an_erased_life_is_stale_also_after_the_session_began_a
     erased = await sessions.erase(TENANT, SESSION)
     assert (erased.incarnation, erased.turns, erased.keys_left) == (answer.ref.incarnation, answer.turns[-1].seq, 0)
     assert (await sessions.commit_build(ticket, summary())).outcome == "stale"
-    assert not await sessions.mark_embedded(answer.ref, 1, "turns_x_3")
+    assert await sessions.mark_embedded(answer.ref, 1, "turns_x_3") == "gone"
     (left,) = await sessions.due_sets.due(4_000_000_000_000, 10)
     assert (left.kind, left.ref) == ("expire", answer.ref)  # until the vectors are gone too
     await sessions.end_expiry(answer.ref)

@@ -17,19 +17,11 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+from prefold.config.redis_urls import check_server_url, check_sessions_url
+
 ENV_PREFIX = "PREFOLD_"
 
 Durability = Literal["durable", "fast"]
-
-
-def _redis_url(value: str) -> str:
-    parts = urlsplit(value)
-    if parts.scheme == "unix":
-        if not parts.path.startswith("/"):
-            raise ValueError("a unix:// address needs an absolute path, as in unix:///run/redis.sock")
-    elif parts.scheme not in ("redis", "rediss") or not parts.hostname:
-        raise ValueError("expected redis://host:port/db, rediss://… or unix:///path")
-    return value
 
 
 def _http_url(value: str) -> str:
@@ -49,7 +41,9 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-RedisUrl = Annotated[str, AfterValidator(_redis_url)]
+RedisUrl = Annotated[str, AfterValidator(check_server_url)]
+SessionsUrl = Annotated[str, AfterValidator(check_sessions_url)]
+"""One server or a cluster."""
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 
 
@@ -75,10 +69,13 @@ class ProcessSettings(BaseSettings):
 class RedisSettings(ProcessSettings):
     """Where the sessions are."""
 
-    redis_url: RedisUrl = Field(
-        "redis://127.0.0.1:6379/0", description="Redis of the sessions: redis://, rediss:// or unix://."
+    redis_url: SessionsUrl = Field(
+        "redis://127.0.0.1:6379/0",
+        description="Redis of the sessions: redis://, rediss://, unix://, or redis+cluster:// with host:port,host:port.",
     )
-    redis_max_connections: int = Field(32, ge=1, le=1024, description="Connections to it per process.")
+    redis_max_connections: int = Field(
+        32, ge=1, le=1024, description="Connections to it per process; to each node of a cluster."
+    )
 
 
 class QueueSettings(ProcessSettings):
@@ -124,6 +121,9 @@ class DurabilitySettings(ProcessSettings):
 
     durability: Durability = Field(
         "durable", description="durable: an acknowledged turn is on disk; fast: the last second may be lost."
+    )
+    replicas: int = Field(
+        0, ge=0, le=16, description="Replicas that must have a durable turn; 0: one, as soon as the server has any."
     )
 
 

@@ -12,10 +12,10 @@ from prefold.storage import limits
 from prefold.storage.fields import INCARNATION_CHARACTERS
 from prefold.storage.types import AppendedTurn, AppendResult, SessionRef, Status
 
-__all__ = ["Defaults", "append_args", "parse_append"]
+__all__ = ["STATUSES", "Argument", "Defaults", "append_args", "parse_append", "turn_args"]
 
 Argument = str | bytes | int
-_STATUSES: tuple[Status, ...] = ("ok", "soft", "swapped", "degraded")
+STATUSES: tuple[Status, ...] = ("ok", "soft", "swapped", "degraded")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,8 @@ class Defaults:
         return limits.milliseconds(self.embed_grace)
 
 
-def _turn_args(turn: PreparedTurn) -> list[Argument]:
+def turn_args(turn: PreparedTurn) -> list[Argument]:
+    """One turn as the scripts take it (``take_turn``)."""
     plain = turn.kind is TurnKind.PLAIN
     if not plain and turn.verbatim != "whole":
         raise AssertionError("only a plain turn's content is the same in log and context")
@@ -88,12 +89,12 @@ def append_args(
         len(turns),
     ]
     for turn in turns:
-        args += _turn_args(turn)
+        args += turn_args(turn)
     return args
 
 
 def parse_append(tenant: str, session: str, turns: Sequence[PreparedTurn], reply: bytes | list[bytes]) -> AppendResult:
-    """The typed result, or ``ConflictError`` (turn_conflict) or ``GoneError``."""
+    """The typed result, or ``ConflictError`` (turn_conflict, turn_rewound, turn_removed) or ``GoneError``."""
     if not isinstance(reply, bytes):
         raise _refusal(reply)
     numbers = struct.unpack_from(f">{7 + 3 * len(turns)}q", reply, INCARNATION_CHARACTERS)
@@ -110,7 +111,7 @@ def parse_append(tenant: str, session: str, turns: Sequence[PreparedTurn], reply
         tokens=tokens,
         window_tokens=window,
         hard_limit_tokens=hard,
-        status=_STATUSES[status],
+        status=STATUSES[status],
         swapped_now=swapped == 1,
     )
 
@@ -125,4 +126,8 @@ def _refusal(reply: list[bytes]) -> RefusedError:
     if reply[0] == b"gone":
         return GoneError("the session was erased; PUT it to create it anew")
     turn_id = reply[1].decode()
+    if reply[0] == b"rewound":
+        return ConflictError(f"turn {turn_id!r} was taken back by a rewind", code="turn_rewound")
+    if reply[0] == b"removed":
+        return ConflictError(f"turn {turn_id!r} was removed", code="turn_removed")
     return ConflictError(f"turn {turn_id!r} was published before with other content", code="turn_conflict")

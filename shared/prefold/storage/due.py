@@ -8,6 +8,7 @@ from redis.asyncio import Redis
 from prefold.storage.client import redis_failures
 from prefold.storage.events import parse_life
 from prefold.storage.keys import PARTITIONS, PartitionKeys, SessionKeys
+from prefold.storage.routing import check_reach, is_out_of_reach
 from prefold.storage.types import DueItem, SessionRef
 
 __all__ = ["DueSets"]
@@ -30,15 +31,23 @@ class DueSets:
         self._client = client
 
     async def due(self, now_ms: int, limit: int, partitions: Sequence[int] = range(PARTITIONS)) -> list[DueItem]:
-        """Entries whose time has come, oldest first within a partition, at most ``limit`` of each."""
+        """Entries whose time has come, oldest first within a partition, at most ``limit`` of each.
+
+        Without those on servers of a cluster that are away, unless all of them are: ``UnavailableError``.
+        """
         with redis_failures():
             async with self._client.pipeline(transaction=False) as pipe:
                 for partition in partitions:
                     key = PartitionKeys.of(partition).due
                     pipe.zrangebyscore(key, "-inf", now_ms, start=0, num=limit, withscores=True)
-                replies = await pipe.execute()
+                replies = await pipe.execute(raise_on_error=False)
+            check_reach(replies)
         items: list[DueItem] = []
         for partition, reply in zip(partitions, replies, strict=True):
+            if is_out_of_reach(reply):
+                continue
+            if isinstance(reply, Exception):
+                raise reply
             for member, score in reply:
                 item = _item(partition, member, score)
                 if item is not None:
@@ -51,7 +60,10 @@ class DueSets:
         """Takes out the entry ``expire`` of a life of which nothing is left."""
         keys = SessionKeys.of(ref.tenant, ref.session)
         with redis_failures():
-            await self._client.zrem(keys.due, f"expire:{keys.label}:{ref.incarnation}")
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.zrem(keys.due, f"expire:{keys.label}:{ref.incarnation}")
+                pipe.hdel(keys.tomb, f"end:{ref.incarnation}")
+                await pipe.execute()
 
     async def _drop(self, partition: int, member: bytes) -> None:
         """Takes out an entry that nobody can read: a few of them would hide all others from ``limit``."""

@@ -59,6 +59,7 @@ STATE_FIELDS = {
     "thinks": "1: the open round has thinking blocks",
     "answered": "1: the open round has a result",
     "opens": "1: the assistant spoke first",
+    "chg": "edits, removals, rewinds and a late setting of the user so far",
 }
 INCARNATION_CHARACTERS = 12
 STATE_STRUCT = struct.Struct(f">{len(STATE_FIELDS)}q")

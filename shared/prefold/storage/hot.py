@@ -7,19 +7,22 @@ can be served by it.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
 import hiredis
 from redis import exceptions
 
-__all__ = ["HotClient", "connect_hot", "serves"]
+__all__ = ["Argument", "HotClient", "connect_hot", "serves"]
 
+T = TypeVar("T")
 Argument = str | bytes | int
 _PAUSES = (0.0, 0.02, 0.1, 0.3)
 """Seconds before each try: a server that restarts is ridden through, a dead one is reported within half a second."""
+_SETTLED_SECONDS = 1.0
+"""A connection younger than this led to the server that the address names now."""
 _PREFIXES: tuple[tuple[str, type[exceptions.ResponseError] | type[exceptions.ConnectionError]], ...] = (
     ("NOSCRIPT", exceptions.NoScriptError),
     ("OOM", exceptions.OutOfMemoryError),
@@ -51,6 +54,7 @@ class _Connection(asyncio.Protocol):
         self._transport: asyncio.WriteTransport | None = None
         self._timeout = timeout_seconds
         self._watch: asyncio.TimerHandle | None = None
+        self.made_at = self._loop.time()
         self.closed = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -111,13 +115,21 @@ class _Connection(asyncio.Protocol):
 
 
 class HotClient:
-    """Sends what is safe to repeat: after a lost connection a command goes out again, a few times."""
+    """Sends what is safe to repeat: after a lost connection a command goes out again, a few times.
 
-    def __init__(self, url: str, timeout_seconds: float = 5.0) -> None:
+    A command whose reply did not come in time is never sent again from here: nobody knows what became of it, and the
+    server may be busy with it still. ``timeout_seconds`` bounds a connect, and each reply. ``pauses``: seconds before
+    each try.
+    """
+
+    def __init__(self, url: str, timeout_seconds: float = 5.0, pauses: Sequence[float] = _PAUSES) -> None:
         self._url = urlsplit(url)
         self._timeout = timeout_seconds
+        self._pauses = pauses
         self._connection: _Connection | None = None
-        self._connecting = asyncio.Lock()
+        self._connecting: asyncio.Task[_Connection] | None = None
+        self.connections_made = 0
+        """Rises with each new connection: behind it there may be another server, or the same one set up otherwise."""
 
     async def evalsha(self, sha: str, numkeys: int, *keys_and_args: Argument) -> Any:
         """The script's reply."""
@@ -129,50 +141,91 @@ class HotClient:
 
     async def execute(self, *commands: Sequence[Argument]) -> Any:
         """The reply to the last of ``commands``, which go out together. Raises redis-py's exceptions."""
+        if len(commands) == 1:
+            packed = _pack(*commands[0])
+            return await self._persist(lambda: self._alone(packed))
+        replies = await self.exchange(commands)
+        for reply in replies:
+            if isinstance(reply, BaseException):
+                raise reply
+        return replies[-1]
+
+    async def exchange(self, commands: Sequence[Sequence[Argument]]) -> list[Any]:
+        """The replies to ``commands``, which go out together; what the server refuses stands as an exception.
+
+        Raises redis-py's exceptions when the connection fails: then all of them are sent again, or none.
+        """
         packed = b"".join(_pack(*command) for command in commands)
+        return await self._persist(lambda: self._together(packed, len(commands)))
+
+    async def _persist(self, once: Callable[[], Awaitable[T]]) -> T:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
         problem: Exception | None = None
-        for pause in _PAUSES:
+        for pause in self._pauses:
             if pause:
                 await asyncio.sleep(pause)
             try:
-                return await self._once(packed, len(commands))
+                return await once()
+            except exceptions.ReadOnlyError as error:
+                problem = error
+                self._leave_replica()
             except (exceptions.ConnectionError, OSError) as error:
                 problem = error
+            if loop.time() - started > self._timeout:
+                break
         assert problem is not None
         raise problem
 
-    async def _once(self, packed: bytes, count: int) -> Any:
+    async def _alone(self, packed: bytes) -> Any:
         connection = self._connection
         if connection is None or connection.closed:
-            connection = await self._connect()
-        reply = connection.send(packed)
-        if count == 1:
-            return await reply
-        waiting = [reply, *(connection.send(b"") for _ in range(count - 1))]
+            connection = await self._connected()
+        return await connection.send(packed)
+
+    async def _together(self, packed: bytes, count: int) -> list[Any]:
+        connection = self._connection
+        if connection is None or connection.closed:
+            connection = await self._connected()
+        waiting = [connection.send(packed), *(connection.send(b"") for _ in range(count - 1))]
         replies = await asyncio.gather(*waiting, return_exceptions=True)
-        for one in replies:
-            if isinstance(one, BaseException):
-                raise one
-        return replies[-1]
+        last = replies[-1]
+        if isinstance(last, exceptions.ConnectionError | exceptions.TimeoutError):
+            raise last
+        return replies
+
+    def _leave_replica(self) -> None:
+        """After a failover the address may lead to the new primary, but an open connection never does."""
+        connection = self._connection
+        if connection is not None and asyncio.get_running_loop().time() - connection.made_at > _SETTLED_SECONDS:
+            connection.fail(exceptions.ConnectionError("the server has become a replica"))
+
+    async def _connected(self) -> _Connection:
+        """The connection, made once for all who wait: with a server that hangs they wait for one attempt together."""
+        if self._connecting is None or self._connecting.done():
+            self._connecting = asyncio.create_task(self._connect())
+            self._connecting.add_done_callback(_hear)
+        return await asyncio.shield(self._connecting)
 
     async def _connect(self) -> _Connection:
-        async with self._connecting:
-            if self._connection is not None and not self._connection.closed:
-                return self._connection
-            loop = asyncio.get_running_loop()
-            made = lambda: _Connection(self._timeout)  # noqa: E731
-            try:
-                async with asyncio.timeout(self._timeout):
-                    if self._url.scheme == "unix":
-                        _, connection = await loop.create_unix_connection(made, self._url.path)
-                    else:
-                        host, port = self._url.hostname or "127.0.0.1", self._url.port or 6379
-                        _, connection = await loop.create_connection(made, host, port)
-                    await self._greet(connection)
-            except TimeoutError as error:
+        loop = asyncio.get_running_loop()
+        connection = _Connection(self._timeout)
+        try:
+            async with asyncio.timeout(self._timeout):
+                if self._url.scheme == "unix":
+                    await loop.create_unix_connection(lambda: connection, self._url.path)
+                else:
+                    host, port = self._url.hostname or "127.0.0.1", self._url.port or 6379
+                    await loop.create_connection(lambda: connection, host, port)
+                await self._greet(connection)
+        except BaseException as error:
+            connection.fail(exceptions.ConnectionError("not opened"))
+            if isinstance(error, TimeoutError):
                 raise exceptions.TimeoutError("no connection in time") from error
-            self._connection = connection
-            return connection
+            raise
+        self._connection = connection
+        self.connections_made += 1
+        return connection
 
     async def _greet(self, connection: _Connection) -> None:
         if self._url.password:
@@ -184,8 +237,16 @@ class HotClient:
 
     def close(self) -> None:
         """Ends the connection; twice is harmless."""
+        if self._connecting is not None:
+            self._connecting.cancel()
         if self._connection is not None:
             self._connection.fail(exceptions.ConnectionError("closed"))
+
+
+def _hear(attempt: "asyncio.Task[_Connection]") -> None:
+    """All who waited for it may have given up; a failure that nobody hears is reported as a bug."""
+    if not attempt.cancelled():
+        attempt.exception()
 
 
 def serves(url: str) -> bool:

@@ -10,13 +10,27 @@ import hashlib
 from dataclasses import dataclass
 from functools import cache
 from itertools import product
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from prefold.errors import InvalidInputError
 
-__all__ = ["PARTITIONS", "PartitionKeys", "SessionKeys", "life_label", "partition_of", "partition_tag", "slot_of"]
+__all__ = [
+    "OF_SESSIONS",
+    "PARTITIONS",
+    "PartitionKeys",
+    "SessionKeys",
+    "life_label",
+    "mark_beside",
+    "partition_of",
+    "partition_tag",
+    "session_of",
+    "slot_of",
+    "starts_key",
+]
 
 PARTITIONS = 256
+OF_SESSIONS = "pf1:{*}:s:*:*:[mt][eo][tm][ab]"
+"""Pattern of the keys ``meta`` and ``tomb`` of every session."""
 _SLOTS = 16384
 _SUFFIX = "abcdefghijklmnopqrstuvwxyz"
 _SAFE = "._@+=|~-"
@@ -25,6 +39,14 @@ _SAFE = "._@+=|~-"
 def slot_of(tag: str) -> int:
     """Slot of a hash tag in a Redis Cluster: CRC16 (XMODEM) modulo 16384."""
     return binascii.crc_hqx(tag.encode(), 0) % _SLOTS
+
+
+def slot_of_key(key: str | bytes) -> int:
+    """Slot of a key: that of what stands between its first brace and the next closing one, else of the whole key."""
+    name = key.encode() if isinstance(key, str) else key
+    start = name.find(b"{")
+    end = name.find(b"}", start + 1) if start >= 0 else -1
+    return binascii.crc_hqx(name[start + 1 : end] if end > start + 1 else name, 0) % _SLOTS
 
 
 @cache
@@ -57,18 +79,48 @@ def life_label(tenant: str, session: str) -> str:
     return f"{_segment(tenant)}:{_segment(session)}"
 
 
+def starts_key(kind: str, tenant: str, session: str, incarnation: str) -> str:
+    """On the queue's Redis: the starts of this work that did not end well. ``*`` as kind and incarnation: a pattern."""
+    return f"pf1:starts:{kind}:{life_label(tenant, session)}:{incarnation}"
+
+
+def session_of(key: str) -> tuple[str, str]:
+    """Tenant and session that a key of ``OF_SESSIONS`` belongs to."""
+    _, _, _, tenant, session, _ = key.split(":")
+    return unquote(tenant), unquote(session)
+
+
+def mark_beside(key: str) -> str:
+    """Name of the mark in the partition of ``key``: what a batch of writes writes last, before it waits for replicas."""
+    return f"{key[: key.index('}') + 1]}:mark"
+
+
+def never_beside(key: str | bytes) -> str:
+    """Name in the partition of ``key`` under which nothing is ever stored.
+
+    A script that is given it too is refused as a whole (TRYAGAIN) while a cluster moves the partition's slot; without
+    it, a script that renames or deletes can be broken off half-way.
+    """
+    name = key if isinstance(key, str) else key.decode()
+    return f"{name[: name.index('}') + 1]}:never"
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionKeys:
     """Names that a partition's sessions share."""
 
     events: str
     due: str
+    dead: str
+    """Work that was set aside."""
+    dropped: str
+    """How many events the cap dropped unread."""
 
     @classmethod
     @cache
     def of(cls, partition: int) -> "PartitionKeys":
         prefix = f"pf1:{{{partition_tag(partition)}}}"
-        return cls(events=f"{prefix}:events", due=f"{prefix}:due")
+        return cls(events=f"{prefix}:events", due=f"{prefix}:due", dead=f"{prefix}:dead", dropped=f"{prefix}:dropped")
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +176,21 @@ class SessionKeys:
             self.due,
         )
 
+    @property
+    def staged(self) -> str:
+        """A copy of the log that is being made."""
+        return self.meta.removesuffix("meta") + "staged"
+
+    @property
+    def staged_ids(self) -> str:
+        """The same of ids; how far the copy is."""
+        return self.meta.removesuffix("meta") + "staged_ids"
+
+    def change_keys(self) -> tuple[str, ...]:
+        """KEYS of the scripts that copy a log, or remove a session with its copies."""
+        return (*self.script_keys(), self.staged, self.staged_ids)
+
     def erasable(self) -> tuple[str, ...]:
         """What an erasure removes: all of the session's own keys but the tombstone."""
-        return (self.meta, self.turns, self.ids, self.context, self.next, self.standby, self.summaries)
+        own = (self.meta, self.turns, self.ids, self.context, self.next, self.standby, self.summaries)
+        return (*own, self.staged, self.staged_ids)

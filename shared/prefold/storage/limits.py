@@ -44,6 +44,33 @@ ERASE_GRACE = timedelta(seconds=30)
 """After this a worker finishes an erasure that its caller did not."""
 EMBED_GRACE = timedelta(seconds=3)
 """After this the reconciler takes a turn whose event nobody worked on."""
+STAGE_HELD = timedelta(seconds=3)
+"""So long after its last step a change of stored turns keeps others from beginning theirs."""
+STAGE_ENDS = timedelta(minutes=1)
+"""A staged copy whose maker died ends then."""
+STAGE_ENTRIES = 128
+"""Log entries, and"""
+STAGE_BYTES = 1024 * 1024
+"""bytes that one step of a change copies at most, one entry more or less: it bounds how long Redis is held up."""
+SHARED_ENTRIES = 100
+"""Entries, or"""
+SHARED_BYTES = 8 * 1024
+"""bytes that one node of a stream may hold at most: Redis's defaults, with a margin."""
+MOST_PURGES = 50
+"""Ranges of changed turns whose vectors have to go; more are joined into one."""
+MOST_REDONE = 1_000
+"""Changed turns that are embedded anew by name; more move the embedded mark back."""
+MOST_COLLECTIONS = 2
+"""Collections whose embedded mark a session keeps, so that workers of two embedders do not begin anew in turns."""
+
+MOST_ASIDE = 200
+"""Records of work that was set aside in one partition; of more the oldest goes, and its work gets another three starts."""
+ASIDE_KEPT = timedelta(days=30)
+"""A record ends then."""
+EXPIRY_AGAIN = timedelta(hours=6)
+"""After this the end of a session that its workers did not survive is tried again: what must be erased is never given up."""
+DROPS_KEPT = timedelta(days=30)
+"""The count of dropped events ends when none has been dropped for so long."""
 
 
 def milliseconds(duration: timedelta) -> int:
@@ -70,4 +97,11 @@ def lua_constants() -> dict[str, int | float]:
         "MOST_CALIBRATION": MOST_CALIBRATION,
         "EXPIRE_AHEAD_MS": milliseconds(EXPIRE_AHEAD),
         "ERASE_GRACE_MS": milliseconds(ERASE_GRACE),
+        "STAGE_HELD_MS": milliseconds(STAGE_HELD),
+        "STAGE_ENDS_MS": milliseconds(STAGE_ENDS),
+        "SHARED_ENTRIES": SHARED_ENTRIES,
+        "SHARED_BYTES": SHARED_BYTES,
+        "MOST_PURGES": MOST_PURGES,
+        "MOST_REDONE": MOST_REDONE,
+        "MOST_COLLECTIONS": MOST_COLLECTIONS,
     }

@@ -15,7 +15,8 @@ def stored_turn(entry_id: bytes, fields: Mapping[bytes, bytes]) -> StoredTurn:
     """One entry.
 
     Its field ``r``: a line with tokens, short tokens, running total, closer's tokens, cut, kind, role, verbatim mode,
-    revision and the producer's id, then the envelope. ``c``: the blocks; ``s``: their short form; ``k``: the closer.
+    revision and the producer's id, then the envelope. ``c``: the blocks; ``s``: their short form; ``k``: the closer;
+    ``d``: the turn was removed.
     """
     record, envelope = fields[b"r"].split(b"\n", 1)
     tokens, short_tokens, _, _, cut, kind, role, verbatim, revision, turn_id = record.decode().split(" ", 9)
@@ -31,7 +32,8 @@ def stored_turn(entry_id: bytes, fields: Mapping[bytes, bytes]) -> StoredTurn:
         short=fields.get(b"s", b""),
         tokens=int(tokens),
         short_tokens=int(short_tokens),
-        is_cut=cut == "1",
+        is_cut=cut != "0",
         revision=int(revision),
+        removed=b"d" in fields,
         verbatim_json=restore_turn(envelope, mode, content, seq),
     )

@@ -16,13 +16,19 @@ from prefold.storage.fields import lua_positions, lua_state
 __all__ = ["Script", "ScriptClient", "constants", "script"]
 
 _LIBRARIES = {
-    "append": ("state", "lines", "refit"),
+    "append": ("state", "lines", "refit", "place"),
     "open_session": ("state", "lines", "refit"),
     "begin_build": ("state", "lines"),
     "commit_build": ("state", "lines", "refit"),
     "hold_build": ("state",),
-    "mark_embedded": ("state",),
+    "mark_embedded": ("state", "owing"),
     "erase_session": ("state",),
+    "restore_due": ("state",),
+    "set_aside": ("state",),
+    "count_dropped": (),
+    "change_log": ("state", "lines", "refit", "place", "change", "owing"),
+    "fork_log": ("state", "lines", "refit", "change"),
+    "note_fork": ("state",),
 }
 _FAST_PATHS = {"append": "append_plain"}
 """Runs before any constant or function is set up, so it has its numbers written in."""
@@ -42,7 +48,7 @@ _MARKERS = (
     "FRAGMENT_TOKENS",
     "RENAME_TOKENS",
 )
-_ALLOW_OOM = {"hold_build", "mark_embedded", "erase_session"}
+_ALLOW_OOM = {"hold_build", "mark_embedded", "erase_session", "change_log", "set_aside", "count_dropped"}
 
 
 class ScriptClient(Protocol):

@@ -4,89 +4,39 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any
 
 import orjson
-from redis.asyncio import Redis
 
 from prefold.conversation.turns import PreparedTurn
-from prefold.errors import ConflictError, GoneError, InvalidInputError, NotFoundError
-from prefold.storage import builds, limits
+from prefold.errors import ConflictError, InvalidInputError
+from prefold.storage import builds, embedded, limits
 from prefold.storage.append import Defaults, append_args, parse_append
+from prefold.storage.branching import BranchingSessions
+from prefold.storage.changes import not_found
 from prefold.storage.client import connect, redis_failures
-from prefold.storage.due import DueSets
-from prefold.storage.events import TurnEvents
-from prefold.storage.hot import HotClient, connect_hot
 from prefold.storage.keys import SessionKeys
-from prefold.storage.log import stored_turn
-from prefold.storage.scripts import script
-from prefold.storage.state import META_FIELDS, STANDBY_FIELDS, context_of, view_of
+from prefold.storage.lean import connect_lean
 from prefold.storage.types import (
     AppendResult,
     BuildTicket,
     BuiltSummary,
     CommitResult,
     DueItem,
+    EmbedDebt,
     ErasedSession,
+    MarkOutcome,
+    Purge,
     SessionOptions,
     SessionRef,
     SessionView,
-    StoredContext,
     StoredTurn,
 )
 
 __all__ = ["Sessions", "connect_sessions"]
 
-MOST_TURNS_A_READ = 500
 
-
-class Sessions:
-    """All calls raise ``UnavailableError`` or ``OverloadedError`` when Redis does not take them.
-
-    ``now_ms`` replaces Redis's own clock in every script; it is there for tests of time.
-    """
-
-    def __init__(
-        self,
-        client: Redis,
-        *,
-        hot: HotClient | None = None,
-        defaults: Defaults | None = None,
-        now_ms: int | None = None,
-    ) -> None:
-        self._client = client
-        self._hot = hot
-        self._defaults = defaults or Defaults()
-        self.now_ms = now_ms
-        self.events = TurnEvents(client)
-        self.due_sets = DueSets(client)
-
-    @property
-    def client(self) -> Redis:
-        """The connection, for health checks."""
-        return self._client
-
-    async def _run(self, name: str, keys: SessionKeys, args: Sequence[str | bytes | int]) -> Any:
-        with redis_failures():
-            return await script(name).run(self._hot or self._client, keys.script_keys(), args)
-
-    @property
-    def _now(self) -> str | int:
-        return "" if self.now_ms is None else self.now_ms
-
-    async def load_scripts(self) -> None:
-        """Loads every script, so that the first call does not pay for it."""
-        with redis_failures():
-            for name in (
-                "append",
-                "open_session",
-                "begin_build",
-                "commit_build",
-                "hold_build",
-                "mark_embedded",
-                "erase_session",
-            ):
-                await self._client.script_load(script(name).source)
+class Sessions(BranchingSessions):
+    """Everything that can be done with a session. All calls raise ``UnavailableError`` or ``OverloadedError``."""
 
     async def append(self, tenant: str, session: str, turns: Sequence[PreparedTurn]) -> AppendResult:
         """Stores turns in order, all or none; creates the session if need be.
@@ -129,52 +79,6 @@ class Sessions:
             )
         return await self.view(tenant, session)
 
-    async def read_context(self, tenant: str, session: str) -> StoredContext:
-        """One consistent snapshot of the precomputed context: ``NotFoundError`` (session_not_found), ``GoneError``."""
-        keys = SessionKeys.of(tenant, session)
-        with redis_failures():
-            body, meta = await self._snapshot(keys)
-        if body is None or meta[0] is None:
-            raise await self._missing(keys, session)
-        return context_of(tenant, session, body, meta)
-
-    async def _snapshot(self, keys: SessionKeys) -> tuple[bytes | None, list[bytes | None]]:
-        if self._hot is not None:
-            get, fields = ("GET", keys.context), ("HMGET", keys.meta, *META_FIELDS)
-            return tuple(await self._hot.execute(("MULTI",), get, fields, ("EXEC",)))
-        async with self._client.pipeline(transaction=True) as pipe:
-            pipe.get(keys.context)
-            pipe.hmget(keys.meta, META_FIELDS)
-            return tuple(await pipe.execute())
-
-    async def view(self, tenant: str, session: str) -> SessionView:
-        """What there is to say about the session: ``NotFoundError`` (session_not_found), ``GoneError``."""
-        keys = SessionKeys.of(tenant, session)
-        with redis_failures():
-            async with self._client.pipeline(transaction=True) as pipe:
-                pipe.hmget(keys.meta, META_FIELDS)
-                pipe.hmget(keys.standby, STANDBY_FIELDS)
-                pipe.time()
-                meta, standby, (seconds, micros) = await pipe.execute()
-        if meta[0] is None:
-            raise await self._missing(keys, session)
-        now_ms = self.now_ms if self.now_ms is not None else seconds * 1000 + micros // 1000
-        return view_of(tenant, session, meta, standby, now_ms)
-
-    async def _missing(self, keys: SessionKeys, session: str) -> NotFoundError | GoneError:
-        with redis_failures():
-            erased = await self._client.hget(keys.tomb, "erased")
-        return GoneError("the session was erased; PUT it to create it anew") if erased else _not_found(session)
-
-    async def read_turns(self, tenant: str, session: str, after_seq: int, limit: int) -> list[StoredTurn]:
-        """The verbatim log, ascending, seq > ``after_seq``; at most ``limit`` (1..500) turns."""
-        if not 1 <= limit <= MOST_TURNS_A_READ:
-            raise InvalidInputError(f"limit must be from 1 to {MOST_TURNS_A_READ}", field="limit")
-        keys = SessionKeys.of(tenant, session)
-        with redis_failures():
-            entries: Any = await self._client.xrange(keys.turns, min=f"{after_seq + 1}-0", count=limit)
-        return [stored_turn(entry_id, fields) for entry_id, fields in entries]
-
     async def erase(self, tenant: str, session: str) -> ErasedSession:
         """Removes the session from Redis; appends get ``GoneError`` until it is opened anew. Twice is harmless.
 
@@ -184,12 +88,13 @@ class Sessions:
         tombstone_ms = self._defaults.retention_ms + limits.milliseconds(limits.TOMBSTONE_EXTRA)
         reply = await self._run("erase_session", keys, [self._now, keys.label, tombstone_ms, ""])
         if reply[0] == b"unknown":
-            raise _not_found(session)
+            raise not_found(session)
         with redis_failures():
             left = await self._client.exists(*keys.erasable())
         if reply[0] == b"erased":
             return ErasedSession(session, "", 0, left)
-        return ErasedSession(session, reply[1].decode(), reply[2], left)
+        forks = tuple(reply[3].decode().split("\n")) if reply[3] else ()
+        return ErasedSession(session, reply[1].decode(), reply[2], left, forks)
 
     async def expire(self, ref: SessionRef) -> bool:
         """Removes a session whose time has come; False: it lives on. An append may begin it anew.
@@ -239,27 +144,38 @@ class Sessions:
         """Entries of one partition whose time has come; ``due_sets.due`` asks all at once."""
         return await self.due_sets.due(now_ms, limit, (partition,))
 
+    async def embed_debt(self, ref: SessionRef, collection: str) -> EmbedDebt | None:
+        """What embedders still have to do in this collection; None: this life of the session is over."""
+        return await embedded.read_debt(self._client, ref, collection, self.now_ms)
+
     async def embedded_to(self, ref: SessionRef, collection: str) -> int:
         """Seq up to which the session is embedded in this collection; 0 when another embedder did it."""
-        keys = SessionKeys.of(ref.tenant, ref.session)
-        with redis_failures():
-            found: list[Any] = await self._client.hmget(keys.meta, ("incarnation", "embedded"))
-        incarnation, stored = found
-        if incarnation is None or incarnation.decode() != ref.incarnation or not stored:
-            return 0
-        seq, name = stored.decode().split(" ", 1)
-        return int(seq) if name == collection else 0
+        debt = await self.embed_debt(ref, collection)
+        return debt.embedded_to if debt else 0
 
-    async def mark_embedded(self, ref: SessionRef, upto_seq: int, collection: str) -> bool:
-        """Notes that the turns up to ``upto_seq`` are embedded; False: this life is over, undo the upsert."""
-        keys = SessionKeys.of(ref.tenant, ref.session)
-        grace_ms = self._defaults.embed_grace_ms
-        args = [self._now, keys.label, ref.incarnation, upto_seq, collection, grace_ms]
-        return bool(await self._run("mark_embedded", keys, args))
+    async def mark_embedded(
+        self,
+        ref: SessionRef,
+        upto_seq: int,
+        collection: str,
+        *,
+        changes: int | None = None,
+        redone: Sequence[int] = (),
+        purged: Sequence[Purge] = (),
+    ) -> MarkOutcome:
+        """Notes that the turns up to ``upto_seq`` are embedded, and which changed ones are done. Idempotent.
 
+        ``changes`` as they were before the turns were read: when they have moved on nothing is noted.
+        """
+        keys, grace_ms = SessionKeys.of(ref.tenant, ref.session), self._defaults.embed_grace_ms
+        args = embedded.mark_args(
+            ref, upto_seq, collection, grace_ms=grace_ms, changes=changes, redone=redone, purged=purged
+        )
+        return embedded.parse_mark(await self._run("mark_embedded", keys, [self._now, keys.label, *args]))
 
-def _not_found(session: str) -> NotFoundError:
-    return NotFoundError(f"there is no session {session!r}", code="session_not_found")
+    async def turn_of_life(self, ref: SessionRef, seq: int) -> StoredTurn | None:
+        """The turn ``seq`` of this life as it stands now; None: it was taken back, or this life is over."""
+        return await embedded.read_turn(self._client, ref, seq)
 
 
 def _given(options: SessionOptions) -> dict[str, str | bytes | int]:
@@ -287,6 +203,9 @@ def _given(options: SessionOptions) -> dict[str, str | bytes | int]:
 async def connect_sessions(
     url: str, *, max_connections: int = 64, defaults: Defaults | None = None
 ) -> AsyncIterator[Sessions]:
-    """``Sessions`` on the Redis of ``url`` (``redis://…`` or ``unix:///path``); the connections are closed at the end."""
-    async with connect(url, max_connections=max_connections) as client, connect_hot(url) as hot:
-        yield Sessions(client, hot=hot, defaults=defaults)
+    """``Sessions`` on the Redis of ``url`` (see ``connect``); the connections are closed at the end."""
+    async with (
+        connect(url, max_connections=max_connections) as client,
+        connect_lean(url, client) as (hot, replicated),
+    ):
+        yield Sessions(client, hot=hot, replicated=replicated, defaults=defaults)

@@ -3,13 +3,14 @@
 import math
 from dataclasses import dataclass
 from typing import Any, cast
+from urllib.parse import unquote
 
 import orjson
 
 from prefold.storage.fields import INCARNATION_CHARACTERS, STATE_FIELDS, STATE_STRUCT
-from prefold.storage.types import BuildView, SessionRef, SessionView, StandbyView, Status, StoredContext
+from prefold.storage.types import BuildView, ForkOrigin, SessionRef, SessionView, StandbyView, Status, StoredContext
 
-__all__ = ["META_FIELDS", "STANDBY_FIELDS", "SessionState", "context_of", "join_system", "view_of"]
+__all__ = ["META_FIELDS", "STANDBY_FIELDS", "VIEW_FIELDS", "SessionState", "context_of", "join_system", "view_of"]
 
 META_FIELDS = (
     "state",
@@ -23,6 +24,7 @@ META_FIELDS = (
     "build_error",
     "build_epoch",
 )
+VIEW_FIELDS = (*META_FIELDS, "forked_from", "forks")
 STANDBY_FIELDS = ("built_at", "coverage")
 
 
@@ -121,11 +123,19 @@ def _standby(state: SessionState, standby: list[Any]) -> StandbyView | None:
     )
 
 
+def _origin(value: bytes | None) -> ForkOrigin | None:
+    """Out of ``tenant:session:incarnation last_seq``."""
+    if not value:
+        return None
+    life, at_seq = value.decode().split(" ")
+    return ForkOrigin(unquote(life.split(":")[1]), int(at_seq))
+
+
 def view_of(
     tenant: str, session: str, meta: list[bytes | None], standby: list[Any], now_ms: int | None = None
 ) -> SessionView:
     """Everything that there is to say about a session, without its text."""
-    fields = dict(zip(META_FIELDS, meta, strict=True))
+    fields = dict(zip(VIEW_FIELDS, meta, strict=True))
     state = SessionState.unpack(cast("bytes", fields["state"]))
     building = state.bcov > 0 and (now_ms is None or state.blease > now_ms)
     return SessionView(
@@ -159,4 +169,7 @@ def view_of(
         tools=_text(fields["tools"]),
         metadata=_text(fields["metadata"]),
         soft_ratio=state.ratio / 1000,
+        changes=state.chg,
+        forked_from=_origin(fields["forked_from"]),
+        forks=tuple(_text(fields["forks"]).split("\n")) if fields["forks"] else (),
     )

@@ -98,6 +98,14 @@ class BuildView:
 
 
 @dataclass(frozen=True, slots=True)
+class ForkOrigin:
+    """What a session was made of."""
+
+    session: str
+    at_seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class SessionView:
     ref: SessionRef
     user: str
@@ -132,6 +140,11 @@ class SessionView:
     tools: str
     metadata: str
     soft_ratio: float | None
+    changes: int
+    """Edits, removals, rewinds and a late setting of the user so far."""
+    forked_from: ForkOrigin | None = None
+    forks: tuple[str, ...] = ()
+    """Sessions that were forked from this one; some may be gone by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +169,8 @@ class StoredTurn:
     revision: int
     verbatim_json: bytes
     """``{"seq":5,"id":…,"role":…,"content":…}``."""
+    removed: bool = False
+    """Something fixed stands in place of what was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,6 +229,61 @@ class ErasedSession:
     turns: int
     keys_left: int
     """Keys of the session that still exist, its tombstone apart. 0, unless it was opened anew meanwhile."""
+    forks: tuple[str, ...] = ()
+    """Sessions that were forked from it: each is a session of its own and stays."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeResult:
+    """What an edit, a removal or a rewind did. The same call again changes nothing and says so."""
+
+    ref: SessionRef
+    changed: bool
+    """False: it was so already."""
+    turns: int
+    """Turns that were taken back (rewind), or 1."""
+    first_seq: int
+    last_seq: int
+    """Range whose derived data is void: its vectors have to go. Empty (last < first) when nothing changed."""
+    head_seq: int
+    """Last seq that was given out; a rewind does not give it back."""
+    version: int
+    tokens: int
+    window_tokens: int
+    hard_limit_tokens: int
+    swaps: int
+    status: Status
+
+
+@dataclass(frozen=True, slots=True)
+class Purge:
+    """Vectors that have to go: of the turns ``first_seq``..``last_seq``, all but those of a turn's present revision."""
+
+    first_seq: int
+    last_seq: int
+    asked_at_ms: int
+    """When the turns changed. A worker that read them before may still write until a grace later."""
+
+
+@dataclass(frozen=True, slots=True)
+class EmbedDebt:
+    """One look at what is left to the embedders of a session, and at what the look holds good for."""
+
+    head_seq: int
+    embedded_to: int
+    """Seq up to which the session is in the collection that was asked for."""
+    user: str
+    changes: int
+    """Edits, removals and rewinds so far, and the setting of the user. ``mark_embedded`` refuses when it has moved on."""
+    redo: tuple[int, ...]
+    """Seqs below the mark whose turn has a new revision."""
+    purges: tuple[Purge, ...]
+    read_at_ms: int
+    """The server's clock; 0 without purges."""
+
+
+MarkOutcome = Literal["marked", "gone", "changed"]
+"""``gone``: this life is over, undo the upsert. ``changed``: turns changed meanwhile, look again, then mark."""
 
 
 @dataclass(frozen=True, slots=True)

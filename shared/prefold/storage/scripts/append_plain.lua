@@ -18,17 +18,17 @@ do
         local rest = string.sub(packed, $WRITTEN_END)
         local inc = string.sub(rest, -$INC)
         v[@head], v[@log], v[@tok], v[@full], v[@updated] = seq, log, tok, v[@full] + tokens, now
-        local record = ARGV[12] .. ' ' .. ARGV[13] .. ' ' .. log .. ' 0 1 ' .. tag .. ' 0 ' .. ARGV[8] .. '\n' .. ARGV[11]
+        local said, cut = '{"role":"assistant","seq":', ' 0 1 '
+        if string.sub(tag, 3, 3) == 'u' then
+          said, cut = '{"role":"user","seq":', ' 0 2 '
+          v[@lu], v[@lucum], v[@luver] = seq, log, v[@ver]
+          if v[@fu] == 0 then v[@fu] = seq end
+        end
+        local record = ARGV[12] .. ' ' .. ARGV[13] .. ' ' .. log .. cut .. tag .. ' 0 ' .. ARGV[8] .. '\n' .. ARGV[11]
         if short == '' then
           call('XADD', KEYS[3], at .. '-0', 'r', record, 'c', content)
         else
           call('XADD', KEYS[3], at .. '-0', 'r', record, 'c', content, 's', short)
-        end
-        local said = '{"role":"assistant","seq":'
-        if string.sub(tag, 3, 3) == 'u' then
-          said = '{"role":"user","seq":'
-          v[@lu], v[@lucum], v[@luver] = seq, log, v[@ver]
-          if v[@fu] == 0 then v[@fu] = seq end
         end
         local line = said .. at .. ',"tokens":' .. ARGV[12] .. ',"content":[' .. content .. ']}\n'
         call('APPEND', KEYS[5], line)

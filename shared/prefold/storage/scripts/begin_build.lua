@@ -42,7 +42,13 @@ end
 -- Older cuts cover less still, so the search may end at the first that covers too little.
 local function covers_enough(tokens) return m.full - m.htok - tokens >= cover_least end
 
--- The newest cut that serves, 0 without one.
+-- The last turn before an entry, beyond what is covered already; 0 without one: a rewind leaves holes.
+local function turn_before(id)
+  local raw = redis.call('XREVRANGE', TURNS, '(' .. id, (math.max(m.cov, m.nx) + 1) .. '-0', 'COUNT', 1)[1]
+  return raw and tonumber(string.match(raw[1], '^%d+')) or 0
+end
+
+-- What the newest cut that serves covers to, 0 without one.
 local function find_cut(carries)
   local turns, tokens, upper = 0, 0, '+'
   local least = (math.max(m.cov, m.nx) + 2) .. '-0'
@@ -53,7 +59,7 @@ local function find_cut(carries)
       local e = entry_of(raw)
       turns, tokens = turns + 1, tokens + e.tokens + e.closer_tokens
       if not covers_enough(tokens) then return 0 end
-      if serves(e, turns, tokens, carries) then return e.seq - 1 end
+      if serves(e, turns, tokens, carries) then return turn_before(raw[1]) end
       upper = '(' .. raw[1]
     end
   end

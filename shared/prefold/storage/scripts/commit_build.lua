@@ -11,7 +11,7 @@ if not m or m.inc ~= incarnation or redis.call('HGET', TOMB, 'epoch') ~= ARGV[4]
 if m.bcov ~= covers_to then return { 'stale' } end
 if covers_to <= m.cov or covers_to <= m.nx then return { 'stale' } end
 local entries = entries_after(covers_to)
-if #entries == 0 or entries[1].seq ~= covers_to + 1 or not entries[1].cut then return { 'stale' } end
+if #entries == 0 and m.open ~= '' or #entries > 0 and not entries[1].cut then return { 'stale' } end
 
 local head, head_tokens, carries = {}, 0, false
 for i = 0, tonumber(ARGV[8]) - 1 do
@@ -39,7 +39,7 @@ m.nbytes = #text
 m.ver = m.ver - 1
 redis.call('DEL', STANDBY)
 redis.call('HSET', STANDBY, 'covers_to', covers_to, 'built_at', now, 'coverage', ARGV[7], 'tokens', tokens,
-  'body', ARGV[6] .. '\n' .. lines)
+  'body', summary_body(covers_to, head_tokens, carries, ARGV[6], lines))
 redis.call('HDEL', META, 'build_error')
 local swapped = false
 if m.deg == 1 or m.full > room(m) then swapped = refit(m) end

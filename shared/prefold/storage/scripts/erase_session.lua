@@ -1,8 +1,8 @@
--- erase_session(now, label, tombstone_ms, incarnation) -> {'ok', incarnation, turns} | {'erased' | 'unknown' | 'alive'}
+-- erase_session(now, label, tombstone_ms, incarnation, when) -> {'ok', incarnation, turns, forks} | {'erased' | 'unknown' | 'alive'}
 -- Removes every key of the session but its tombstone, whose epoch is raised: late builders are refused. Without
 -- `incarnation` the caller wants it gone: the tombstone says `erased`, and appends are refused until an explicit open.
 -- With one the session ends by its age: only that life, only if its time has come ('alive' otherwise), and an append
--- may begin anew. Twice is harmless. A due entry `expire` stays until the vectors are gone too.
+-- may begin anew; `when` 'unchecked': a fork at once, as long as nobody was told of it. `forks`: names of the sessions made of it, a line each. Twice is harmless. A due entry `expire` stays until the vectors are gone too.
 -- Keys: all of the session. Atomic, because nobody may read or write between two of the deletions.
 local now, label, by_age = clock(ARGV[1]), ARGV[2], ARGV[4] ~= ''
 local m = load_state()
@@ -10,15 +10,17 @@ if not m then return { redis.call('HGET', TOMB, 'erased') == '1' and 'erased' or
 local who = life(label, m)
 if by_age then
   if m.inc ~= ARGV[4] then return { 'unknown' } end
-  local at = redis.call('ZSCORE', DUE, 'expire:' .. who)
-  if not at or tonumber(at) > now then return { 'alive' } end
+  local at = tonumber(redis.call('ZSCORE', DUE, 'expire:' .. who) or nil)
+  if ARGV[5] == 'unchecked' then at = redis.call('HEXISTS', META, 'unchecked') == 1 and now end
+  if not at or at > now then return { 'alive' } end
 else
   redis.call('HSET', TOMB, 'erased', 1)
 end
 redis.call('HINCRBY', TOMB, 'epoch', 1)
+redis.call('HSET', TOMB, 'end:' .. m.inc, now)
 redis.call('PEXPIREAT', TOMB, now + tonumber(ARGV[3]))
-local turns = redis.call('XLEN', TURNS)
-redis.call('UNLINK', META, TURNS, IDS, CONTEXT, NEXT, STANDBY, SUMMARIES)
+local turns, forks = redis.call('XLEN', TURNS), redis.call('HGET', META, 'forks') or ''
+redis.call('UNLINK', META, TURNS, IDS, CONTEXT, NEXT, STANDBY, SUMMARIES, KEYS[11], KEYS[12])
 redis.call('ZREM', DUE, 'embed:' .. who, 'compact:' .. who)
 redis.call('ZADD', DUE, now + ERASE_GRACE_MS, 'expire:' .. who)
-return { 'ok', m.inc, turns }
+return { 'ok', m.inc, turns, forks }

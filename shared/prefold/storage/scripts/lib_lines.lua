@@ -26,9 +26,29 @@ local function entry_of(raw)
   return {
     seq = tonumber(string.match(raw[1], '^%d+')),
     tokens = tonumber(tokens), short_tokens = tonumber(short), cum = tonumber(cum), closer_tokens = tonumber(closer),
-    cut = cut == '1', kind = kind, role = role == 'u' and 'user' or 'assistant',
-    content = f.c, short = f.s, closer = f.k,
+    cut = cut ~= '0', asks = cut == '2', kind = kind, role = role == 'u' and 'user' or 'assistant',
+    content = f.c, short = f.s, closer = f.k, record = f.r, open = f.o, lead = f.y, removed = f.d,
   }
+end
+
+-- Fields of an entry: record, blocks, short form, closer, open calls after it ("thinks answered ids"), and what a
+-- system turn that leads gives to the system prompt ("tokens text"). `d` of a removed turn stands last.
+local function entry_fields(record, content, short, closer, open, lead)
+  local out = { 'r', record, 'c', content }
+  local function add(name, value) out[#out + 1] = name; out[#out + 1] = value end
+  if short and short ~= '' then add('s', short) end
+  if closer then add('k', closer) end
+  if open then add('o', open) end
+  if lead then add('y', lead) end
+  return out
+end
+
+-- Whether the turn of that number was taken back. meta's `rewound` names ranges: "5-9 12-20".
+local function is_rewound(seq)
+  for first, last in string.gmatch(redis.call('HGET', META, 'rewound') or '', '(%d+)-(%d+)') do
+    if seq >= tonumber(first) and seq <= tonumber(last) then return true end
+  end
+  return false
 end
 
 local function entries_after(seq)
@@ -52,11 +72,22 @@ local function entry_lines(e, first, use_short)
   return text, tokens
 end
 
--- Head lines of the active summary: the summaries' field is a line of JSON (the record), then these.
+-- A stored summary: "covers_to tokens carries record", a line feed, the head's lines. `carries`: 1 when the head holds
+-- the newest user turn that it covers.
+local function summary_body(covers_to, tokens, carries, record, lines)
+  return covers_to .. ' ' .. tokens .. ' ' .. (carries and 1 or 0) .. ' ' .. record .. '\n' .. lines
+end
+
+local function summary_of(body)
+  local covers_to, tokens, carries, lines = string.match(body, '^(%d+) (%d+) (%d) [^\n]*\n(.*)$')
+  return { covers_to = tonumber(covers_to), tokens = tonumber(tokens), carries = carries == '1', lines = lines }
+end
+
+-- Head lines of the active summary.
 local function active_head(m)
   if m.cov == 0 then return '' end
   local stored = redis.call('HGET', SUMMARIES, m.sver)
-  return stored and string.match(stored, '^[^\n]*\n(.*)$') or ''
+  return stored and summary_of(stored).lines or ''
 end
 
 local function split_head(text)

@@ -135,17 +135,35 @@ local function head_alone(m, head, limit)
   return out, taken.summary ~= nil
 end
 
+-- The turns after `seq` that a view of `limit` tokens can hold, and what it surely leaves out reaches to. Read from the
+-- end, by groups, because after a change the window may be the whole log.
+local function entries_within(seq, limit)
+  local found, total, upper, whole = {}, 0, '+', false
+  repeat
+    local page = redis.call('XREVRANGE', TURNS, upper, (seq + 1) .. '-0', 'COUNT', 64)
+    for _, raw in ipairs(page) do
+      local e = entry_of(raw)
+      found[#found + 1], upper = e, '(' .. raw[1]
+      total = total + (e.kind == 'r' and e.short and e.short_tokens or e.tokens)
+      if total > limit and e.cut then whole = true; break end
+    end
+  until whole or #page == 0
+  local out = {}
+  for i = #found, 1, -1 do out[#out + 1] = found[i] end
+  local is_cut_off = whole and #redis.call('XREVRANGE', TURNS, upper, (seq + 1) .. '-0', 'COUNT', 1) > 0
+  return out, is_cut_off and out[1].seq - 1 or seq
+end
+
 local function ladder(m)
   local limit = room(m)
   local low = math.floor(limit * LOW_MARK)
-  local gap_first, gap_last = m.cov + 1, math.max(m.cov, m.gap)
-  local entries = entries_after(gap_last)
+  local gap_first = m.cov + 1
+  local entries, gap_last = entries_within(math.max(m.cov, m.gap), limit)
   local head = split_head(active_head(m))
   local total = hold_all(entries) + GAP_TOKENS
   for _, p in ipairs(head) do total = total + p.tokens end
   total = total + keep_across_gap(m, head, gap_last)
   local newest, start = last_group(entries), 1
-
   -- 1. Old tool results by their short forms.
   for i = 1, newest - 1 do
     if total <= low then break end

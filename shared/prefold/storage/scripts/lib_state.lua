@@ -25,7 +25,7 @@ local function new_state(incarnation, now, hard, ratio, keep)
     fix = 0, systok = 0, leadtok = 0, tooltok = 0,
     bytes = 0, nbytes = 0, deg = 0, gap = 0, lost = 0, fresh = 0, cross = 0, ready = 0, edue = 0,
     nx = 0, ntok = 0, nhtok = 0, n0 = 0, bcov = 0, blease = 0, retry = 0, nocut = 0,
-    open = '', thinks = 0, answered = 0, lu = 0, lucum = 0, luver = 0, fu = 0, leads = 1, opens = 0,
+    open = '', thinks = 0, answered = 0, lu = 0, lucum = 0, luver = 0, fu = 0, leads = 1, opens = 0, chg = 0,
   }
 end
 

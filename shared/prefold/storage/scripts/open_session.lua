@@ -44,8 +44,9 @@ elseif changes or before ~= m.hard .. ' ' .. m.fix then
   m.nocut = 0
 end
 if given.user and not stored[3] and m.head > 0 then
-  -- What is embedded does not name the user yet.
+  -- What is embedded does not name the user yet, nor does what an embedder has in hand.
   redis.call('HDEL', META, 'embedded')
+  m.chg = m.chg + 1
   redis.call('ZADD', DUE, now, 'embed:' .. life(label, m))
   m.edue = 1
 end

@@ -1,0 +1,211 @@
+"""Forks: a session made of another one's turns. The two may live on different servers, so the turns pass through here.
+
+The copy is pushed in pages to the new session's stage and published in one step, between two looks at the source: a
+source that changed before the first starts the copy anew, one that changed before the second takes the fork back. Until
+the second look the fork is unchecked: a caller who finds it so (the first one died, or its answer was lost) looks itself.
+"""
+
+import secrets
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from redis.asyncio import Redis
+
+from prefold.errors import ConflictError, InvalidInputError
+from prefold.storage import limits
+from prefold.storage.append import Argument
+from prefold.storage.changes import not_found, wait_for_turn
+from prefold.storage.client import redis_failures
+from prefold.storage.keys import SessionKeys
+from prefold.storage.scripts import script
+from prefold.storage.state import SessionState
+
+__all__ = ["Fork"]
+
+_PATIENCE_SECONDS = 15.0
+"""A source that keeps changing is copied anew so long."""
+_PAGE = 100
+_KEPT_NUMBERS = ("hard", "ratio", "keep", "cal", "seen", "systok", "tooltok", "ver")
+_KEPT_FIELDS = ("user", "model", "system", "tools", "metadata")
+
+
+class _SourceChangedError(Exception):
+    """The copy is worth nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """A fork that is published."""
+
+    incarnation: str
+    changes: int | None
+    """The source's when it was copied, as long as nobody has looked at the source since; None: somebody was told of it."""
+
+
+class Fork:
+    """One fork, from its first look to its last."""
+
+    def __init__(self, client: Redis, source: SessionKeys, target: SessionKeys, *, now: str | int, retention_ms: int):
+        self._client = client
+        self._source = source
+        self._target = target
+        self._now = now
+        self._retention_ms = retention_ms
+
+    async def run(self, session: str, new_session: str, at_seq: int | None) -> None:
+        """Makes the fork, unless it is there already.
+
+        ``ConflictError`` (session_exists), ``InvalidInputError`` (seq_ahead), ``NotFoundError`` (session_not_found),
+        ``OverloadedError`` when the source changes all the time, or another fork of that name is under way.
+        """
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            meta = await self._look()
+            if meta is None:
+                raise not_found(session)
+            token = secrets.token_hex(8)
+            try:
+                return await self._copy(meta, token, new_session, at_seq, deadline)
+            except _SourceChangedError:
+                with suppress(ConflictError):
+                    await self._run(["drop", "", token], new_session, deadline)
+                await wait_for_turn(50, deadline)
+
+    async def _look(self) -> tuple[SessionState, Mapping[str, bytes]] | None:
+        with redis_failures():
+            fields: list[Any] = await self._client.hmget(self._source.meta, ["state", *_KEPT_FIELDS])
+        if fields[0] is None:
+            return None
+        kept = {name: value for name, value in zip(_KEPT_FIELDS, fields[1:], strict=True) if value is not None}
+        return SessionState.unpack(fields[0]), kept
+
+    async def _check(self, state: SessionState) -> None:
+        found = await self._look()
+        if found is None or (found[0].incarnation, found[0].chg) != (state.incarnation, state.chg):
+            raise _SourceChangedError
+
+    async def _copy(
+        self,
+        seen: tuple[SessionState, Mapping[str, bytes]],
+        token: str,
+        new_session: str,
+        at_seq: int | None,
+        deadline: float,
+    ) -> None:
+        state, kept = seen
+        if at_seq is not None and at_seq > state.head:
+            raise InvalidInputError(f"the newest turn has seq {state.head}", code="seq_ahead", field="at_seq")
+        upto = state.head if at_seq is None else at_seq
+        origin = f"{self._source.label}:{state.incarnation} {upto}"
+        last = await self._push(origin, token, upto, new_session, deadline)
+        if isinstance(last, _Found):
+            await self._confirm(last, state, origin, new_session, deadline)
+            return
+        calls = await self._call_ids(upto)
+        summaries = await self._summaries(upto)
+        if calls:
+            await self._run(["push", origin, token, 0, len(calls) // 2, *calls], new_session, deadline)
+        await self._check(state)
+        incarnation = secrets.token_hex(6)
+        numbers = " ".join(f"{name}={getattr(state, name)}" for name in _KEPT_NUMBERS)
+        fields = [part for pair in kept.items() for part in pair]
+        args: list[Argument] = ["publish", origin, token, last, incarnation, self._retention_ms, numbers]
+        args += [state.chg, len(fields) // 2, *fields, len(summaries) // 2, *summaries]
+        await self._note(state, new_session)
+        found = await self._run(args, new_session, deadline) or _Found(incarnation, state.chg)
+        await self._confirm(found, state, origin, new_session, deadline)
+
+    async def _confirm(
+        self, found: "_Found", source: SessionState, origin: str, new_session: str, deadline: float
+    ) -> None:
+        """The second look: from then on the fork may be told of."""
+        if found.changes is None:
+            return
+        now = await self._look()
+        if now is None or (now[0].incarnation, now[0].chg) != (source.incarnation, found.changes):
+            await self._take_back(found.incarnation)
+            raise _SourceChangedError
+        await self._run(["confirm", origin, found.incarnation, self._retention_ms], new_session, deadline)
+
+    async def _push(self, origin: str, token: str, upto: int, new_session: str, deadline: float) -> "int | _Found":
+        """The last seq that was pushed, or this very fork, which exists already."""
+        last = 0
+        while True:
+            with redis_failures():
+                page: Any = await self._client.xrange(self._source.turns, f"({last}-0", f"{upto}-0", count=_PAGE)
+                ids = [fields[b"r"].split(b"\n", 1)[0].split(b" ", 9)[9] for _, fields in page]
+                names = [b"t:" + one for one in ids]
+                known: list[Any] = await self._client.hmget(self._source.ids, names) if names else []
+            args: list[Argument] = ["push", origin, token, len(page)]
+            for entry_id, fields in page:
+                args += (entry_id, 2 * len(fields), *(part for pair in fields.items() for part in pair))
+            pairs = [part for pair in zip(names, known, strict=True) if pair[1] is not None for part in pair]
+            args += [len(pairs) // 2, *pairs]
+            found = await self._run(args, new_session, deadline)
+            if found is not None:
+                return found
+            if len(page) < _PAGE:
+                return int(page[-1][0].split(b"-")[0]) if page else last
+            last = int(page[-1][0].split(b"-")[0])
+
+    async def _call_ids(self, upto: int) -> list[Argument]:
+        """What calls up to ``upto`` are called in the context: ``c:`` and ``r:`` of the ids."""
+        seqs: dict[bytes, int] = {}
+        renamed: dict[bytes, bytes] = {}
+        with redis_failures():
+            async for name, value in self._client.hscan_iter(self._source.ids, count=1000):
+                if name.startswith(b"c:") and int(value) <= upto:
+                    seqs[name[2:]] = int(value)
+                elif name.startswith(b"r:"):
+                    renamed[name] = value
+        pairs: list[Argument] = []
+        for call_id, seq in seqs.items():
+            pairs += (b"c:" + call_id, seq)
+        for name, value in renamed.items():
+            if value in seqs:
+                pairs += (name, value)
+        return pairs
+
+    async def _summaries(self, upto: int) -> list[Argument]:
+        pairs: list[Argument] = []
+        with redis_failures():
+            stored: Any = await self._client.hgetall(self._source.summaries)
+        for version, body in stored.items():
+            if int(body.split(b" ", 1)[0]) <= upto:
+                pairs += (version, body)
+        return pairs
+
+    async def _note(self, state: SessionState, new_session: str) -> None:
+        args = [self._source.label, state.incarnation, new_session]
+        with redis_failures():
+            noted = await script("note_fork").run(self._client, self._source.script_keys(), args)
+        if not noted:
+            raise _SourceChangedError
+
+    async def _run(self, args: list[Argument], new_session: str, deadline: float) -> "_Found | None":
+        """None: done; otherwise the fork that exists already."""
+        while True:
+            with redis_failures():
+                given = [self._now, self._target.label, *args]
+                reply = await script("fork_log").run(self._client, self._target.change_keys(), given)
+            verdict = str(reply[0].decode())
+            if verdict == "changing":
+                await wait_for_turn(reply[1], deadline)
+                continue
+            if verdict == "exists":
+                raise ConflictError(f"there is a session {new_session!r} already", code="session_exists")
+            if verdict == "restart":
+                raise _SourceChangedError
+            if verdict == "same":
+                return _Found(reply[1].decode(), int(reply[2]) if reply[2] else None)
+            return None
+
+    async def _take_back(self, incarnation: str) -> None:
+        """Removes a fork whose source changed as it was published, unless another caller was told of it before."""
+        keep_tomb_ms = self._retention_ms + limits.milliseconds(limits.TOMBSTONE_EXTRA)
+        args = [self._now, self._target.label, keep_tomb_ms, incarnation, "unchecked"]
+        with redis_failures():
+            await script("erase_session").run(self._client, self._target.change_keys(), args)

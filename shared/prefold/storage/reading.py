@@ -1,0 +1,150 @@
+"""Reading sessions, and running their scripts: what every other call stands on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from redis.asyncio import Redis
+
+from prefold.errors import ConflictError, GoneError, InvalidInputError, NotFoundError
+from prefold.storage.append import Defaults
+from prefold.storage.changes import not_found
+from prefold.storage.client import redis_failures
+from prefold.storage.due import DueSets
+from prefold.storage.events import TurnEvents
+from prefold.storage.keys import SessionKeys
+from prefold.storage.lean import Lean
+from prefold.storage.log import stored_turn
+from prefold.storage.replicated import ReplicatedWrites
+from prefold.storage.scripts import script
+from prefold.storage.state import META_FIELDS, STANDBY_FIELDS, VIEW_FIELDS, context_of, view_of
+from prefold.storage.types import SessionView, StoredContext, StoredTurn
+
+__all__ = ["MOST_TURNS_A_READ", "StoredSessions"]
+
+MOST_TURNS_A_READ = 500
+_STAGES = {"change_log", "erase_session"}
+"""Scripts that touch staged copies too."""
+
+
+class StoredSessions:
+    """Sessions as they stand. Raises ``UnavailableError`` or ``OverloadedError`` when Redis does not take a call.
+
+    ``now_ms`` replaces Redis's own clock in every script; it is there for tests of time.
+    """
+
+    def __init__(
+        self,
+        client: Redis,
+        *,
+        hot: Lean | None = None,
+        replicated: ReplicatedWrites | None = None,
+        defaults: Defaults | None = None,
+        now_ms: int | None = None,
+    ) -> None:
+        self._client = client
+        self._hot = hot
+        self.replicated = replicated
+        self._defaults = defaults or Defaults()
+        self.now_ms = now_ms
+        self.events = TurnEvents(client)
+        self.due_sets = DueSets(client)
+
+    @property
+    def client(self) -> Redis:
+        """The connection, for health checks."""
+        return self._client
+
+    async def _run(self, name: str, keys: SessionKeys, args: Sequence[str | bytes | int]) -> Any:
+        with redis_failures():
+            given = keys.change_keys() if name in _STAGES else keys.script_keys()
+            waits = self.replicated if self.replicated and self.replicated.needed else None
+            return await script(name).run(waits or self._hot or self._client, given, args)
+
+    @property
+    def connections_made(self) -> int:
+        """Rises when a connection to the server is made anew: behind it may be another server, or other settings."""
+        own = self._hot.connections_made if self._hot else 0
+        return own + (self.replicated.connections_made if self.replicated else 0)
+
+    @property
+    def _now(self) -> str | int:
+        return "" if self.now_ms is None else self.now_ms
+
+    async def load_scripts(self) -> None:
+        """Loads every script, so that the first call does not pay for it."""
+        with redis_failures():
+            for name in (
+                "append",
+                "open_session",
+                "begin_build",
+                "commit_build",
+                "hold_build",
+                "mark_embedded",
+                "erase_session",
+                "change_log",
+            ):
+                await self._client.script_load(script(name).source)
+
+    async def read_context(self, tenant: str, session: str) -> StoredContext:
+        """One consistent snapshot of the precomputed context: ``NotFoundError`` (session_not_found), ``GoneError``."""
+        keys = SessionKeys.of(tenant, session)
+        with redis_failures():
+            body, meta = await self._snapshot(keys)
+        if body is None or meta[0] is None:
+            raise await self._missing(keys, session)
+        return context_of(tenant, session, body, meta)
+
+    async def _snapshot(self, keys: SessionKeys) -> tuple[bytes | None, list[bytes | None]]:
+        if self._hot is not None:
+            get, fields = ("GET", keys.context), ("HMGET", keys.meta, *META_FIELDS)
+            return tuple(await self._hot.execute(("MULTI",), get, fields, ("EXEC",)))
+        async with self._client.pipeline(transaction=True) as pipe:
+            pipe.get(keys.context)
+            pipe.hmget(keys.meta, META_FIELDS)
+            return tuple(await pipe.execute())
+
+    async def view(self, tenant: str, session: str) -> SessionView:
+        """What there is to say about the session: ``NotFoundError`` (session_not_found), ``GoneError``."""
+        keys = SessionKeys.of(tenant, session)
+        with redis_failures():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.hmget(keys.meta, VIEW_FIELDS)
+                pipe.hmget(keys.standby, STANDBY_FIELDS)
+                pipe.time()
+                meta, standby, (seconds, micros) = await pipe.execute()
+        if meta[0] is None:
+            raise await self._missing(keys, session)
+        now_ms = self.now_ms if self.now_ms is not None else seconds * 1000 + micros // 1000
+        return view_of(tenant, session, meta, standby, now_ms)
+
+    async def _missing(self, keys: SessionKeys, session: str) -> NotFoundError | GoneError:
+        with redis_failures():
+            erased = await self._client.hget(keys.tomb, "erased")
+        return GoneError("the session was erased; PUT it to create it anew") if erased else not_found(session)
+
+    async def read_turns(self, tenant: str, session: str, after_seq: int, limit: int) -> list[StoredTurn]:
+        """The verbatim log, ascending, seq > ``after_seq``; at most ``limit`` (1..500) turns."""
+        if not 1 <= limit <= MOST_TURNS_A_READ:
+            raise InvalidInputError(f"limit must be from 1 to {MOST_TURNS_A_READ}", field="limit")
+        keys = SessionKeys.of(tenant, session)
+        with redis_failures():
+            entries: Any = await self._client.xrange(keys.turns, min=f"{after_seq + 1}-0", count=limit)
+        return [stored_turn(entry_id, fields) for entry_id, fields in entries]
+
+    async def find_turn(self, tenant: str, session: str, turn_id: str) -> StoredTurn:
+        """The turn of that id: ``NotFoundError`` (session_not_found, turn_not_found), ``ConflictError`` (turn_rewound)."""
+        keys = SessionKeys.of(tenant, session)
+        with redis_failures():
+            async with self._client.pipeline(transaction=True) as pipe:
+                pipe.hget(keys.meta, "state")
+                pipe.hget(keys.ids, f"t:{turn_id}")
+                state, stored = await pipe.execute()
+        if state is None:
+            raise await self._missing(keys, session)
+        if stored is None:
+            raise NotFoundError(f"there is no turn {turn_id!r}", code="turn_not_found")
+        seq = int(stored.lstrip(b"d").split(b" ", 1)[0])
+        found = await self.read_turns(tenant, session, seq - 1, 1)
+        if not found or found[0].seq != seq:
+            raise ConflictError(f"turn {turn_id!r} was taken back by a rewind", code="turn_rewound")
+        return found[0]
