@@ -6,6 +6,7 @@ from prefold.conversation.ids import check_name, check_turn_id
 from prefold.conversation.openai_form import openai_messages
 from prefold.conversation.prepare import digest_of, prepare_turn
 from prefold.conversation.project import Fragment, anthropic_messages, anthropic_messages_json, parse_lines
+from prefold.conversation.redacted import redacted_turn
 from prefold.conversation.strict_json import parse_json, parse_json_text
 from prefold.conversation.turns import PreparedTurn, ResultPart, Role, TurnKind
 from prefold.conversation.verbatim import restore_turn
@@ -28,5 +29,6 @@ __all__ = [
     "parse_json_text",
     "parse_lines",
     "prepare_turn",
+    "redacted_turn",
     "restore_turn",
 ]

@@ -24,6 +24,10 @@ OPENER_TEXT = "[The assistant began this conversation.]"
 NO_RESULT_TEXT = "[No result was recorded for this call.]"
 EMPTY_RESULT_TEXT = "[empty result]"
 SYSTEM_TEXT = "[System message:]"
+REMOVED_TEXT = "[Prefold: this turn was removed.]"
+"""Instead of the words of a removed turn. Begins as our marks do, so that no conversation passes for it."""
+REMOVED_TOOL = "removed"
+"""Instead of the name of a tool that a removed turn called."""
 _LATE_TEXT = ("[Result of the earlier call ", ", which is no longer open:]")
 _GAP_TEXT = ("[Prefold: turns ", " are left out here for lack of room; the session's log has them in full.]")
 

@@ -16,8 +16,8 @@ _NAME = _JUNK.join(f"[{re.escape(_LOOKALIKES[letter])}]" for letter in "prefold"
 _FORGED_MARK = re.compile(rf"[\[［【〔⟦〖]{{1,3}}(?={_JUNK}{_NAME})", re.IGNORECASE)
 _FORGED_QUOTE = re.compile(r"[\[［【](?=\s{0,3}\d{1,9}\s{1,3}[^\W\d_])")
 _MARK = re.compile(r"\[Prefold: (?P<title>[^\]\n]{1,200})\]\n?")
-_ALONE = "turns "
-"""Marks that begin so stand for turns that were left out, and have no end."""
+_ALONE = ("turns ", "this turn ")
+"""Marks that begin so stand for turns that were left out or removed, and have no end."""
 
 
 def opening(title: str) -> str:
