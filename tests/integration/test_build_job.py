@@ -16,10 +16,12 @@ from prefold.compaction.build import SessionBuilder
 from prefold.compaction.build_job import build_all, build_summaries, create_summarizer
 from prefold.compaction.engine import Summarizer, Summary, SummaryInput
 from prefold.compaction.extractive import ExtractiveSummarizer
-from prefold.conversation import anthropic_messages, check_anthropic
+from prefold.conversation import anthropic_messages, check_anthropic, parse_lines
+from prefold.conversation.redacted import redacted_turn
 from prefold.errors import ConfigurationError, InvalidInputError, RefusedError, TransientError, UnavailableError
 from prefold.jobs import COMPACT_QUEUE, encode_sessions
 from prefold.storage import Sessions, connect_sessions
+from prefold.storage.keys import SessionKeys
 from prefold.storage.types import BuildTicket, SessionOptions, SessionRef
 from prefold.tokens import load_counter
 from prefold.worker.main import load
@@ -67,6 +69,21 @@ def builder(sessions: Sessions, engine: Any = None) -> SessionBuilder:
 async def head_parts(sessions: Sessions, name: str) -> list[str]:
     parts = ("first_message", "ledger", "summary", "task")
     return [line.part for line in await fragments(sessions, name) if line.part in parts]
+
+
+async def test_a_summary_is_made_without_the_removed_turns_also_when_nothing_else_is_left(sessions: Sessions) -> None:
+    ref = await filled(sessions, "s1", turns=48)
+    log = await sessions.read_turns(TENANT, "s1", 0, 500)
+    for removed in (log[:1], log[1:40]):
+        for one in removed:
+            await sessions.remove_turn(TENANT, "s1", one.id, redacted_turn(one, COUNTER))
+        while (view := await sessions.view(TENANT, "s1")).tokens < view.soft_threshold_tokens:
+            await append(sessions, turn("user", LONG.format("more") * 2), turn("assistant", "Yes."), session="s1")
+        assert await builder(sessions).build(ref) == "standby"
+        following = await sessions.client.get(SessionKeys.of(TENANT, "s1").next)
+        assert isinstance(following, bytes)
+        head = [line for line in parse_lines(following)[1] if line.part in ("first_message", "ledger", "summary")]
+        assert head and not any(b"shellfish" in line.content or b"removed" in line.content for line in head)
 
 
 async def test_a_build_makes_a_standby_that_the_limit_swaps_in(sessions: Sessions) -> None:
@@ -275,7 +292,7 @@ async def test_the_record_is_kept_with_the_standby(sessions: Sessions, redis: Re
     (key,) = [key async for key in redis.scan_iter("*:standby")]
     body = await redis.hget(key, "body")
     assert isinstance(body, bytes)
-    record = orjson.loads(body.split(b"\n")[0])
+    record = orjson.loads(body.split(b"\n")[0].split(b" ", 3)[3])
     assert record["engine"] == "extractive"
     assert record["source_tokens"] > sum(record["head_tokens"].values())
 

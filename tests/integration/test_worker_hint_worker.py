@@ -152,6 +152,55 @@ def test_a_job_whose_worker_is_silent_is_given_to_another(
     wait_until("another worker has run it", ran, timeout=10)
 
 
+def abandoned(dead: HintWorker, connection: Redis) -> None:
+    """A run whose worker died: its job is started, and nobody says any more that it lives."""
+    taken = dead.dequeue_job_and_maintain_ttl(1)
+    assert taken is not None
+    execution = dead.prepare_execution(taken[0])
+    dead.prepare_job_execution(taken[0], remove_from_intermediate_queue=True)
+    connection.delete(execution.key)
+    connection.zadd("rq:wip:embed", {execution.composite_key: 1})
+
+
+def test_a_job_that_was_taken_over_runs_once_and_leaves_nothing_behind(
+    queue_url: str,
+    connection: Redis,
+    worker: HintWorker,
+    stop: threading.Event,
+    logs: list[MutableMapping[str, Any]],
+) -> None:
+    enqueue(connection, worker_jobs.note, queue_url)
+    abandoned(HintWorker(hint_queue(EMBED_QUEUE, connection), stop), connection)
+    worker.work(burst=True)
+    worker.work(burst=True)
+    assert len(pids(connection, "runs")) == 1
+    assert connection.keys("rq:job:*") == connection.keys("rq:execution*") == []
+    assert [entry["event"] for entry in logs] == []
+
+
+@pytest.mark.parametrize("job", [worker_jobs.note, worker_jobs.fail])
+def test_a_worker_that_wakes_up_after_another_ended_its_job_lets_it_rest(
+    queue_url: str,
+    connection: Redis,
+    worker: HintWorker,
+    logs: list[MutableMapping[str, Any]],
+    monkeypatch: pytest.MonkeyPatch,
+    job: Any,
+) -> None:
+    job_id = enqueue(connection, job, queue_url)
+    perform = Job.perform
+
+    def performed(self: Job) -> object:
+        connection.delete(f"rq:job:{job_id}")
+        return perform(self)
+
+    monkeypatch.setattr(Job, "perform", performed)
+    worker.work(burst=True)
+    assert len(pids(connection, "runs")) == 1
+    assert connection.keys("rq:job:*") == connection.keys("rq:failed:*") == []
+    assert "job_ended_elsewhere" in [entry["event"] for entry in logs]
+
+
 def test_a_stop_while_it_waits_ends_the_worker_within_its_wait(worker: HintWorker, stop: threading.Event) -> None:
     threading.Timer(0.2, stop.set).start()
     assert not worker.work()

@@ -263,7 +263,7 @@ async def test_a_cancelled_build_lets_another_worker_begin_at_once() -> None:
     building.cancel()
     with pytest.raises(asyncio.CancelledError):
         await building
-    assert storage.abandoned == [("interrupted", 100)]
+    assert storage.abandoned == [("interrupted", 0)]
 
 
 async def test_work_that_ends_with_its_lease_still_counts() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Self
 
 import pytest
@@ -23,11 +24,18 @@ class Bench:
         self.events = events
         self.jobs = jobs
         self.attempts = Attempts(5_000, 60_000)
-        self.intake = Intake(events, jobs, self.attempts, options, self.now_ms)
+        self.drops: list[int] = []
+        """What is found at each look, from the end; nothing once it is empty."""
+        self.calls_before_looks: list[int] = []
+        self.intake = Intake(events, jobs, self.attempts, options, self.now_ms, count_drops=self.count_drops)
         self.stop = asyncio.Event()
 
     def now_ms(self) -> int:
         return int(asyncio.get_running_loop().time() * 1000)
+
+    async def count_drops(self) -> int:
+        self.calls_before_looks.append(self.events.calls.count("read"))
+        return self.drops.pop() if self.drops else 0
 
     async def __aenter__(self) -> Self:
         self.task = asyncio.create_task(self.intake.run(self.stop))
@@ -194,3 +202,27 @@ async def test_an_endless_pending_list_that_cannot_be_acknowledged_does_not_spin
     async with Bench(events, FakeJobs()) as bench:
         await bench.until("it goes on to new events", lambda: "read" in events.calls)
     assert events.calls.count("pending") == 2
+
+
+async def test_drops_are_looked_for_before_the_first_read_and_told_once() -> None:
+    bench = Bench(FakeEvents(new=[event("a", 1)]), FakeJobs())
+    bench.drops = [7]
+    with capture_logs() as logs:
+        async with bench:
+            await bench.until("the event is acknowledged", lambda: bench.events.acked)
+    assert bench.calls_before_looks == [0]
+    assert [entry["events"] for entry in logs if entry["event"] == "events_dropped"] == [7]
+    assert bench.intake.events_dropped == 7
+
+
+async def test_drops_are_looked_for_now_and_then_after_a_long_pause_and_after_an_error() -> None:
+    now_and_then = replace(OPTIONS, count_drops_ms=20)
+    after_pauses = replace(OPTIONS, long_pause_ms=0)
+    for options in (now_and_then, after_pauses):
+        async with Bench(FakeEvents(), FakeJobs(), options) as bench:
+            await bench.until("it looks again", lambda: len(bench.calls_before_looks) > 2)
+    events = FakeEvents()
+    async with Bench(events, FakeJobs()) as bench:
+        await bench.until("it reads", lambda: "read" in events.calls)
+        events.fail_next = 1
+        await bench.until("it looks again", lambda: len(bench.calls_before_looks) == 2)

@@ -8,35 +8,14 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from prefold.errors import ConfigurationError, InvalidInputError, OverloadedError, UnavailableError
-from prefold.jobs import TO_HEAD
 from prefold.recall import IndexedTurn, index_turn
-from prefold.storage.types import EmbedSpan, SessionRef
-from prefold.worker import embed_pass
-from prefold.worker.embed_pass import EmbedOptions, EmbedPass, EmbedReport
-from tests.support.embedding import FakeEmbedder, FakeTurnLog, FakeTurnStore
+from prefold.storage.types import SessionRef
+from prefold.worker import embed_page
+from tests.support.embedding import EmbedBench as Bench
+from tests.support.embedding import span
 
 A = SessionRef("acme", "a", "a1")
 B = SessionRef("acme", "b", "b1")
-
-
-def span(ref: SessionRef, first: int = 1, last: int = TO_HEAD) -> EmbedSpan:
-    return EmbedSpan(ref.tenant, ref.session, ref.incarnation, first, last)
-
-
-class Bench:
-    def __init__(self, **options: int) -> None:
-        self.turns = FakeTurnLog()
-        self.store = FakeTurnStore()
-        self.embedder = FakeEmbedder()
-        self.options = EmbedOptions(**options)
-        self.is_stopped: Callable[[], bool] = lambda: False
-
-    async def run(self, *spans: EmbedSpan) -> EmbedReport:
-        work = EmbedPass(self.turns, self.store, self.embedder, self.is_stopped, self.options)
-        return await work.run(spans)
-
-    def mark(self, ref: SessionRef) -> int:
-        return self.turns.marks.get((ref, self.store.collection), 0)
 
 
 def poisoned(word: str) -> Callable[[Sequence[str]], None]:
@@ -75,7 +54,7 @@ async def test_a_call_never_has_more_turns_than_allowed() -> None:
 async def test_a_point_carries_whose_turn_it_is() -> None:
     bench = Bench()
     bench.turns.add(A, "hello world")
-    bench.turns.users["a"] = "user-7"
+    bench.turns.set_user(A, "user-7")
     await bench.run(span(A))
     (point,) = bench.store.points.values()
     assert (point.ref, point.user, point.seq, point.revision, point.role) == (A, "user-7", 1, 0, "user")
@@ -132,7 +111,7 @@ async def test_a_due_entry_that_outlived_its_work_ends() -> None:
     bench = Bench()
     bench.turns.add(A, "one")
     await bench.run(span(A))
-    bench.turns.due.add(A)
+    bench.turns.due_at[A] = 0
     await bench.run(span(A))
     assert bench.turns.due == set()
 
@@ -251,7 +230,7 @@ async def test_a_session_that_was_deleted_while_its_turns_were_embedded_leaves_n
     bench = Bench()
     bench.turns.add(A, "one")
     bench.turns.add(B, "two")
-    bench.turns.before_mark = lambda: bench.turns.texts.pop(A, None)
+    bench.turns.before_mark = lambda: bench.turns.erase(A)
     report = await bench.run(span(A), span(B))
     assert (bench.store.seqs(A), bench.store.seqs(B)) == ([], [1])
     assert (bench.turns.due, report.sessions_gone) == (set(), 1)
@@ -263,8 +242,8 @@ async def test_a_session_that_was_deleted_and_made_anew_gets_no_point_of_its_old
     again = SessionRef(A.tenant, A.session, "a2")
 
     def recreate() -> None:
-        if A in bench.turns.texts:
-            del bench.turns.texts[A]
+        if A in bench.turns.lives:
+            bench.turns.erase(A)
             bench.turns.add(again, "other")
 
     bench.turns.before_mark = recreate
@@ -276,15 +255,15 @@ async def test_a_job_of_a_life_that_is_over_removes_what_a_crash_left_behind() -
     bench = Bench()
     bench.turns.add(A, "one")
     await bench.run(span(A))
-    del bench.turns.texts[A]
-    bench.turns.due.add(A)
+    bench.turns.erase(A)
+    bench.turns.due_at[A] = 0
     report = await bench.run(span(A))
     assert (bench.store.points, bench.turns.due, report.sessions_gone) == ({}, set(), 1)
 
 
 async def test_a_due_entry_of_a_life_that_is_over_stays_until_its_points_are_gone() -> None:
     bench = Bench()
-    bench.turns.due.add(A)
+    bench.turns.due_at[A] = 0
     bench.store.is_away = True
     with pytest.raises(UnavailableError):
         await bench.run(span(A))
@@ -361,7 +340,7 @@ async def test_a_turn_that_cannot_be_read_holds_up_no_other(monkeypatch: pytest.
             raise ValueError("number is infinity when parsed as double")
         return index_turn(verbatim_json)
 
-    monkeypatch.setattr(embed_pass, "index_turn", reads)
+    monkeypatch.setattr(embed_page, "index_turn", reads)
     bench = Bench()
     bench.turns.add(A, "one", "poison", "three")
     bench.turns.add(B, "other")

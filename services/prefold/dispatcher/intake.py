@@ -1,7 +1,7 @@
 """Reads turn events and asks for what they call for."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import timedelta
 
@@ -37,7 +37,14 @@ class IntakeOptions:
     """Least time between two reads."""
     block_ms: int = 500
     claim_idle_ms: int = 15_000
+    count_drops_ms: int = 60_000
+    """Time between two looks for events that the cap dropped unread; they are taken after a pause of ours too."""
+    long_pause_ms: int = 5_000
     max_queue_depth: int = 2_000
+
+
+async def _none_dropped() -> int:
+    return 0
 
 
 class Intake:
@@ -48,9 +55,18 @@ class Intake:
     """
 
     def __init__(
-        self, events: TurnEvents, jobs: Jobs, attempts: Attempts, options: IntakeOptions, now_ms: Callable[[], int]
+        self,
+        events: TurnEvents,
+        jobs: Jobs,
+        attempts: Attempts,
+        options: IntakeOptions,
+        now_ms: Callable[[], int],
+        *,
+        count_drops: Callable[[], Awaitable[int]] = _none_dropped,
     ) -> None:
+        """``count_drops``: events that were dropped since it was last asked, as far as nobody has read on yet."""
         self._events = events
+        self._count_drops = count_drops
         self._jobs = jobs
         self._attempts = attempts
         self._options = options
@@ -60,6 +76,7 @@ class Intake:
         self._unacked: list[TurnEvent] = []
         self._outage = Outage("intake")
         self.events_seen = 0
+        self.events_dropped = 0
         self.jobs_enqueued = 0
 
     async def run(self, stop: asyncio.Event) -> None:
@@ -67,6 +84,7 @@ class Intake:
         while not stop.is_set():
             try:
                 await self._events.ensure_groups()
+                await self._note_drops()
                 await self._own_pending(stop)
                 await self._follow(stop)
             except (TransientError, RedisError, OSError) as error:
@@ -88,9 +106,14 @@ class Intake:
             await self._flush()
 
     async def _follow(self, stop: asyncio.Event) -> None:
-        claimed_ms = self._now_ms()
+        claimed_ms = counted_ms = read_ms = self._now_ms()
         while not stop.is_set():
+            now_ms = self._now_ms()
+            if now_ms - counted_ms >= self._options.count_drops_ms or now_ms - read_ms >= self._options.long_pause_ms:
+                counted_ms = now_ms
+                await self._note_drops()
             events = await self._events.read(self._options.consumer, self._options.read_count, self._block_ms())
+            read_ms = self._now_ms()
             self._outage.over()
             self._collect(events)
             await self._enqueue_builds()
@@ -102,6 +125,12 @@ class Intake:
             if len(events) < self._options.batch_turns:
                 await stopped_within(stop, self._pause())
         await self._flush()
+
+    async def _note_drops(self) -> None:
+        dropped = await self._count_drops()
+        if dropped:
+            self.events_dropped += dropped
+            log.warning("events_dropped", events=dropped)  # no work is lost: it stands in `due`
 
     def _collect(self, events: list[TurnEvent]) -> None:
         now_ms = self._now_ms()

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import closing
 from datetime import timedelta
 from functools import partial
@@ -18,14 +18,20 @@ from prefold.dispatcher.intake import Intake, IntakeOptions
 from prefold.dispatcher.outage import stopped_within
 from prefold.dispatcher.reconciler import Reconciler, ReconcilerOptions
 from prefold.dispatcher.settings import DispatcherSettings
+from prefold.dispatcher.sweep import Sweep, SweepOptions
 from prefold.jobs import JobQueue, queue_connection
+from prefold.jobs.dead_letters import running_version
 from prefold.storage.client import connect
+from prefold.storage.dropped import count_dropped
 from prefold.storage.due import DueSets
 from prefold.storage.events import TurnEvents
+from prefold.storage.restoring import restore_due, sessions_in_pages
 
 log = structlog.get_logger(__name__)
 
 REPORT_EVERY = timedelta(minutes=1)
+_KEYS_A_LOOK = 1_000
+"""Keys that one step of a sweep looks at: some hundred microseconds of the server."""
 REPLY_TIMEOUT = timedelta(seconds=1.5)
 """The loops try again by themselves, and a stop must not wait for a server that hangs."""
 
@@ -47,7 +53,14 @@ async def serve(settings: DispatcherSettings, stop: asyncio.Event) -> None:
     ) as client:
         with closing(JobQueue(queue)) as jobs:
             attempts = Attempts(round(settings.retry_seconds * 1000), round(settings.max_retry_seconds * 1000))
-            intake = Intake(TurnEvents(client), jobs, attempts, _intake_options(settings), _monotonic_ms)
+            intake = Intake(
+                TurnEvents(client),
+                jobs,
+                attempts,
+                _intake_options(settings),
+                _monotonic_ms,
+                count_drops=partial(count_dropped, client),
+            )
             reconciler = Reconciler(
                 DueSets(client),
                 jobs,
@@ -56,23 +69,40 @@ async def serve(settings: DispatcherSettings, stop: asyncio.Event) -> None:
                 now_ms=_monotonic_ms,
                 wall_ms=partial(_redis_ms, client),
             )
+            sweep = Sweep(SessionsOwing(client), _sweep_options(settings))
             log.info("dispatcher_started", consumer=settings.dispatcher_name)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(intake.run(stop))
                 tasks.create_task(reconciler.run(stop))
-                tasks.create_task(_report(intake, reconciler, stop))
+                tasks.create_task(sweep.run(stop))
+                tasks.create_task(_report(intake, reconciler, sweep, stop))
     log.info("dispatcher_stopped")
 
 
-async def _report(intake: Intake, reconciler: Reconciler, stop: asyncio.Event) -> None:
+class SessionsOwing:
+    """The sessions, as the sweep needs them."""
+
+    def __init__(self, client: Redis) -> None:
+        self._client = client
+
+    def pages(self) -> AsyncIterator[list[tuple[str, str]]]:
+        return sessions_in_pages(self._client, _KEYS_A_LOOK)
+
+    async def restore(self, tenant: str, session: str) -> int:
+        return await restore_due(self._client, tenant, session, version=running_version())
+
+
+async def _report(intake: Intake, reconciler: Reconciler, sweep: Sweep, stop: asyncio.Event) -> None:
     stopping = False
     while not stopping:
         stopping = await stopped_within(stop, REPORT_EVERY)
         log.info(
             "dispatcher_totals",
             events=intake.events_seen,
+            events_dropped=intake.events_dropped,
             jobs_from_events=intake.jobs_enqueued,
             jobs_from_due=reconciler.jobs_enqueued,
+            due_restored=sweep.due_restored,
         )
 
 
@@ -85,6 +115,12 @@ def _intake_options(settings: DispatcherSettings) -> IntakeOptions:
         max_build_window_ms=4 * settings.build_window_ms,
         claim_idle_ms=settings.claim_idle_ms,
         max_queue_depth=settings.max_queue_depth,
+    )
+
+
+def _sweep_options(settings: DispatcherSettings) -> SweepOptions:
+    return SweepOptions(
+        every=timedelta(seconds=settings.sweep_seconds), sessions_per_second=settings.sweep_sessions_per_second
     )
 
 

@@ -1,6 +1,6 @@
 """What the dispatcher needs from its surroundings."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from prefold.jobs import QueueName
@@ -36,6 +36,16 @@ class DueSets(Protocol):
 
     async def due(self, now_ms: int, limit: int, partitions: Sequence[int]) -> list[DueItem]:
         """Entries due at or before ``now_ms``, up to ``limit`` of each of ``partitions``, the oldest first."""
+
+
+class OwedWork(Protocol):
+    """The sessions' own state, from which ``due`` can be made again. Every call may raise ``TransientError``."""
+
+    def pages(self) -> AsyncIterator[list[tuple[str, str]]]:
+        """Tenant and session of all that live or left a tombstone; some come twice, some pages are empty."""
+
+    async def restore(self, tenant: str, session: str) -> int:
+        """Adds the due entries that are missing; how many that were. Idempotent."""
 
 
 class Jobs(Protocol):

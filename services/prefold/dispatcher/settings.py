@@ -29,6 +29,12 @@ class DispatcherSettings(RedisSettings, QueueSettings):
         15_000, ge=1_000, le=3_600_000, description="Events unacknowledged this long are taken from their consumer, ms."
     )
     reconcile_seconds: float = Field(1, ge=0.1, le=3600, description="Time between two looks at what is due, in s.")
+    sweep_seconds: float = Field(
+        3600, ge=1, le=7 * 86_400, description="Time between two passes through all sessions for what due lacks, in s."
+    )
+    sweep_sessions_per_second: int = Field(
+        500, ge=1, le=100_000, description="Sessions that such a pass looks at in a second, at most."
+    )
     retry_seconds: float = Field(
         5, ge=0.5, le=3600, description="Shortest time before the same due work is enqueued again, in s; doubles."
     )

@@ -4,6 +4,7 @@ A job is a hint. It carries ids only, it may be lost, doubled or late, and every
 state before it does anything. What is really undone stands in the ``due`` sets.
 """
 
+from prefold.jobs.dead_letters import DeadLetter, DeadLetters
 from prefold.jobs.names import COMPACT_JOB, COMPACT_QUEUE, EMBED_JOB, EMBED_QUEUE, QUEUES, QueueName
 from prefold.jobs.payloads import (
     TO_HEAD,
@@ -22,6 +23,8 @@ __all__ = [
     "EMBED_QUEUE",
     "QUEUES",
     "TO_HEAD",
+    "DeadLetter",
+    "DeadLetters",
     "HintQueue",
     "JobQueue",
     "JobQueueOptions",

@@ -3,6 +3,9 @@
 from typing import Final, Literal
 
 QueueName = Literal["embed", "compact"]
+WorkKind = Literal["embed", "compact", "expire"]
+"""What is done for a session: the kinds of its due entries."""
+WORK_KINDS: Final[tuple[WorkKind, ...]] = ("embed", "compact", "expire")
 
 EMBED_QUEUE: Final = "embed"
 COMPACT_QUEUE: Final = "compact"
@@ -14,3 +17,6 @@ EXPIRE_JOB: Final = "prefold.worker.expire_job.expire_sessions"
 """``(sessions: list[list])``, on the embed queue, whose workers reach the vectors."""
 COMPACT_JOB: Final = "prefold.compaction.build_job.build_summaries"
 """``(sessions: list[list])``, see ``encode_sessions``."""
+
+JOB_KINDS: Final[dict[str, WorkKind]] = {EMBED_JOB: "embed", EXPIRE_JOB: "expire", COMPACT_JOB: "compact"}
+"""What a job of that name does. The first argument of each is a list of rows that begin with a session's names."""

@@ -1,22 +1,20 @@
 """Puts jobs on the queue's Redis, and makes the RQ queue that the workers serve."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from redis import Redis
 from redis.backoff import ExponentialBackoff
 from redis.exceptions import ConnectionError as RedisConnectionError
-from redis.exceptions import RedisError
-from redis.exceptions import TimeoutError as RedisTimeoutError
 from redis.retry import Retry as ConnectionRetry
 from rq import Queue, Retry
 from rq.exceptions import DuplicateJobError
 from rq.serializers import JSONSerializer
 
-from prefold.errors import UnavailableError
+from prefold.jobs.failures import queue_failures
 from prefold.jobs.names import COMPACT_JOB, COMPACT_QUEUE, EMBED_JOB, EMBED_QUEUE, EXPIRE_JOB, QueueName
+from prefold.jobs.naming import jobs_naming, starts_naming, take_out
 from prefold.jobs.payloads import Json, encode_sessions, encode_spans, job_id
 from prefold.storage.types import EmbedSpan, SessionRef
 
@@ -76,8 +74,27 @@ class JobQueue:
 
     def depth(self, queue: QueueName) -> int:
         """Jobs that wait in ``queue``, not counting those that run."""
-        with _unavailable():
+        with queue_failures():
             return int(self._connection.llen(self._queues[queue].key))
+
+    def jobs_of(self, tenant: str, session: str) -> int:
+        """Jobs that name the session in any of its lives: waiting, running, failed, or left over by a crash."""
+        with queue_failures():
+            return sum(1 for _ in jobs_naming(self._connection, tenant, session))
+
+    def forget_jobs(self, tenant: str, session: str) -> int:
+        """Takes the session out of every job, and forgets its starts; the number of jobs. The other rows stay.
+
+        What a run left of a failure goes with it. A job in hand goes on with what its worker has read: the session's
+        own state refuses what it does.
+        """
+        with queue_failures():
+            found = list(jobs_naming(self._connection, tenant, session))
+            taken = sum(take_out(self._connection, job, tenant, session) for job in found)
+            starts = starts_naming(self._connection, tenant, session)
+            if starts:
+                self._connection.unlink(*starts)
+        return taken
 
     def close(self) -> None:
         """Gives the connections back. Closing twice is legal."""
@@ -85,7 +102,7 @@ class JobQueue:
 
     def _put(self, queue: QueueName, job: str, payload: Json, occasion: str) -> bool:
         options = self._options
-        with _unavailable():
+        with queue_failures():
             try:
                 self._queues[queue].enqueue_call(
                     job,
@@ -114,21 +131,14 @@ def queue_connection(url: str, *, reply_timeout: timedelta = timedelta(seconds=2
     """A client for the queue's Redis that gives up within seconds. Opens nothing yet.
 
     ``reply_timeout`` must be above the longest blocking command. redis-py's own defaults try a command eleven
-    times: with a timeout of 5 s a caller would hang for a minute.
+    times: with a timeout of 5 s a caller would hang for a minute. Here one goes out again only after a lost
+    connection, never when its reply is late.
     """
     return Redis.from_url(
         url,
         socket_timeout=reply_timeout.total_seconds(),
         socket_connect_timeout=reply_timeout.total_seconds(),
-        retry=ConnectionRetry(ExponentialBackoff(cap=0.2, base=0.02), retries),
+        retry=ConnectionRetry(
+            ExponentialBackoff(cap=0.2, base=0.02), retries, supported_errors=(RedisConnectionError,)
+        ),
     )
-
-
-@contextmanager
-def _unavailable() -> Iterator[None]:
-    try:
-        yield
-    except (RedisConnectionError, RedisTimeoutError) as error:
-        raise UnavailableError(f"the job queue does not answer: {error}") from error
-    except RedisError as error:
-        raise UnavailableError(f"the job queue refused a command: {error}") from error

@@ -38,9 +38,26 @@ from prefold.tokens import TokenCounter
 log = structlog.get_logger(__name__)
 
 PAGE_TURNS = 500
-LEASE = timedelta(seconds=30)
+LEASE = timedelta(seconds=10)
+"""Renewed three times within it. So long a session waits whose builder died, at most."""
 _AT_ONCE_MS = 100
 _GIVE_BACK_SECONDS = 1.5
+
+
+class Failed(str):
+    """Outcome of a build that would fail again with the same turns."""
+
+    __slots__ = ()
+
+
+class Undecided(str):
+    """Outcome that says nothing about the session: nothing was tried, or a part was away, or another was faster."""
+
+    __slots__ = ()
+
+
+_LATER = frozenset({"busy", "backoff"})
+_OUTCOMES: dict[Pauses, type[str]] = {PERMANENT: Failed, TRANSIENT: Undecided}
 
 
 class BuildStorage(Protocol):
@@ -88,13 +105,15 @@ class SessionBuilder:
     async def build(self, ref: SessionRef) -> str:
         """What became of it: ``standby``, ``swapped``, ``stale``, ``lost``, ``gone``, a failure's code, or why none began.
 
+        ``Failed`` and ``Undecided`` are strings that say more.
+
         Never raises but on cancellation, and when the storage does not answer (``TransientError``): then nothing
         is lost, for the lease runs out and the session is due again.
         """
         ticket = await self._storage.begin_build(ref.tenant, ref.session, ref.incarnation, self._lease_ms)
         if isinstance(ticket, str):
             log.debug("build_not_begun", tenant=ref.tenant, session=ref.session, reason=ticket)
-            return ticket
+            return Undecided(ticket) if ticket in _LATER else ticket
         with structlog.contextvars.bound_contextvars(
             tenant=ref.tenant, session=ref.session, covers_to=ticket.covers_to, epoch=ticket.epoch
         ):
@@ -106,7 +125,7 @@ class SessionBuilder:
             return await self._commit(ticket, summary)
         except LeaseLostError:
             log.info("build_lost")
-            return "lost"
+            return Undecided("lost")
         except asyncio.CancelledError:
             await self._give_back(ticket)
             raise
@@ -142,13 +161,13 @@ class SessionBuilder:
         return BuiltSummary(head, orjson.dumps(record).decode(), record["coverage"])
 
     async def _read(self, ticket: BuildTicket) -> tuple[StoredTurn, ...]:
-        """Turns 1 to covers_to, all that there are: a rewind leaves seqs without a turn."""
+        """Turns 1 to covers_to that say something: a rewind leaves seqs without a turn, a removal leaves no words."""
         turns: list[StoredTurn] = []
         after = 0
         while after < ticket.covers_to:
             most = min(PAGE_TURNS, ticket.covers_to - after)
             page = await self._storage.read_turns(ticket.ref.tenant, ticket.ref.session, after, most)
-            turns += [turn for turn in page if turn.seq <= ticket.covers_to]
+            turns += [turn for turn in page if turn.seq <= ticket.covers_to and not turn.removed]
             if len(page) < most or page[-1].seq >= ticket.covers_to:
                 break
             after = page[-1].seq
@@ -191,8 +210,8 @@ class SessionBuilder:
         if result.outcome == "stale":
             await self._storage.abandon_build(ticket, "stale", _AT_ONCE_MS)
             log.info("build_stale")
-        else:
-            log.info("build_committed", outcome=result.outcome, version=result.version, tokens=result.tokens)
+            return Undecided(result.outcome)
+        log.info("build_committed", outcome=result.outcome, version=result.version, tokens=result.tokens)
         return result.outcome
 
     async def _fail(
@@ -207,7 +226,7 @@ class SessionBuilder:
             return "gone"
         level = log.warning if failures == 1 else log.info  # later ones in a row are expected
         level("build_failed", reason=reason, detail=detail, failures=failures, pause_ms=pause_ms)
-        return reason
+        return _OUTCOMES.get(pauses, str)(reason)
 
     async def _rest(self, ticket: BuildTicket, reason: str, pauses: Pauses, least_ms: int) -> tuple[int, int]:
         """How many failures in a row this is, and the milliseconds that the session rests now."""
@@ -221,7 +240,7 @@ class SessionBuilder:
         """On the way out: another worker may begin at once. Not for long, and not at all costs."""
         with suppress(PrefoldError, TimeoutError):
             async with asyncio.timeout(_GIVE_BACK_SECONDS):
-                await self._storage.abandon_build(ticket, "interrupted", _AT_ONCE_MS)
+                await self._storage.abandon_build(ticket, "interrupted", 0)
 
 
 def _place_of(error: Exception) -> str:

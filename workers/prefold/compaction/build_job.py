@@ -8,7 +8,7 @@ from typing import Any
 
 import structlog
 
-from prefold.compaction.build import SessionBuilder
+from prefold.compaction.build import Failed, SessionBuilder, Undecided
 from prefold.compaction.engine import Summarizer
 from prefold.compaction.extractive import ExtractiveSummarizer
 from prefold.compaction.reading import TurnCache
@@ -16,6 +16,7 @@ from prefold.errors import ConfigurationError, TransientError
 from prefold.jobs import decode_sessions
 from prefold.storage.types import SessionRef
 from prefold.tokens import TokenCounter
+from prefold.worker.isolation import Ended
 from prefold.worker.runtime import Runtime, runtime
 
 log = structlog.get_logger(__name__)
@@ -24,27 +25,31 @@ BUILDS_AT_ONCE = 64
 """Builds of one process that are under way at the same time."""
 
 
-def build_summaries(sessions: list[list[Any]]) -> None:
+def build_summaries(sessions: list[list[Any]]) -> Ended:
     """RQ entry. ``sessions`` as ``encode_sessions`` made it; a session that needs no summary costs one script.
 
+    Tells which sessions' builds failed for good, and which came to nothing for other reasons.
     Raises ``InvalidInputError`` (permanent) on a payload that is none, ``TransientError`` when the storage did
     not answer for any of the sessions: the others are built all the same.
     """
     refs = list(dict.fromkeys(decode_sessions(sessions)))
     shared = runtime()
-    shared.run(build_all(builder_of(shared).build, refs, shared.stop))
+    outcomes = shared.run(build_all(builder_of(shared).build, refs, shared.stop))
+    return Ended(
+        failed={ref: outcome for ref, outcome in outcomes.items() if isinstance(outcome, Failed)},
+        undecided=frozenset(ref for ref, outcome in outcomes.items() if isinstance(outcome, Undecided)),
+    )
 
 
 async def build_all(
     build: Callable[[SessionRef], Coroutine[Any, Any, str]], refs: Sequence[SessionRef], stop: threading.Event
-) -> None:
-    """Builds ``refs`` side by side. After ``stop`` no further one begins: what is due stays due."""
+) -> dict[SessionRef, str]:
+    """Builds ``refs`` side by side; their outcomes. After ``stop`` no further one begins: what is due stays due."""
     slots = asyncio.Semaphore(BUILDS_AT_ONCE)
 
-    async def one(ref: SessionRef) -> None:
+    async def one(ref: SessionRef) -> str:
         async with slots:
-            if not stop.is_set():
-                await build(ref)
+            return "stopped" if stop.is_set() else await build(ref)
 
     ended = await asyncio.gather(*map(one, refs), return_exceptions=True)
     failed = [error for error in ended if isinstance(error, BaseException)]
@@ -54,6 +59,7 @@ async def build_all(
         raise transient[0]
     if failed:
         raise failed[0]
+    return {ref: outcome for ref, outcome in zip(refs, ended, strict=True) if isinstance(outcome, str)}
 
 
 def create_summarizer(name: str, cache: TurnCache, counter: TokenCounter) -> Summarizer:

@@ -1,32 +1,36 @@
 """The job that ends sessions by their age, and finishes erasures. RQ finds it by ``prefold.jobs.EXPIRE_JOB``."""
 
+from contextlib import closing
+from functools import lru_cache
+
 import structlog
 
-from prefold.jobs import decode_sessions
-from prefold.storage import Sessions
-from prefold.storage.types import SessionRef
-from prefold.worker.embed_pass import TurnStore
-from prefold.worker.runtime import runtime
+from prefold.jobs import JobQueue, decode_sessions, queue_connection
+from prefold.storage.store_files import StoreFiles
+from prefold.worker.ending import Ending, FreshFiles
+from prefold.worker.isolation import Ended
+from prefold.worker.runtime import Runtime, runtime
 
 log = structlog.get_logger(__name__)
 
 
-def expire_sessions(sessions: list[list[str | int]]) -> None:
-    """Erases each session whose time has come, its vectors too. Running it twice changes nothing.
+def expire_sessions(sessions: list[list[str | int]]) -> Ended:
+    """Erases each session whose time has come, and what is left anywhere of those that were erased.
 
-    Raises ``TransientError`` when a part is away; the sessions stay due.
+    Running it twice changes nothing. Tells which sessions something is left of: they stay due, as they do when
+    ``TransientError`` says that a part is away.
     """
     refs = decode_sessions(sessions)
     shared = runtime()
-    stored, vectors = shared.sessions, shared.turn_store
-    ended = sum(shared.run(_end(stored, vectors, ref)) for ref in refs if not shared.stop.is_set())
-    log.info("sessions_ended", sessions=ended)
+    stored, index, files = shared.sessions, shared.index, fresh_files_of(shared)
+    with closing(JobQueue(queue_connection(shared.settings.queue_url))) as jobs:
+        ending = Ending(stored, index, jobs, files)
+        left = [ref for ref in refs if not shared.stop.is_set() and not shared.run(ending.end(ref))]
+    log.info("sessions_ended", sessions=len(refs) - len(left), left=len(left))
+    return Ended(undecided=frozenset(left))
 
 
-async def _end(stored: Sessions, vectors: TurnStore, ref: SessionRef) -> bool:
-    if not await stored.expire(ref):
-        return False
-    # The due entry goes last: a crash before it repeats the deletion.
-    await vectors.delete(ref.tenant, session=ref.session, incarnation=ref.incarnation)
-    await stored.end_expiry(ref)
-    return True
+@lru_cache(maxsize=1)
+def fresh_files_of(shared: Runtime) -> FreshFiles:
+    """One for a process: it remembers when files were written anew last."""
+    return FreshFiles(StoreFiles(shared.sessions.client))

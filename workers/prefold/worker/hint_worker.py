@@ -8,12 +8,16 @@ What differs from RQ's SimpleWorker, and why:
 - Waiting for a job lasts at most a second, so that a stop is seen without an exception in the middle of a read,
   which could lose the job that the read was about to give.
 - No pub/sub thread and no signal handlers: the process stops by its own event, and a job cannot be killed alone.
+- A job runs by way of ``Isolation``, which finds the session that kills or fails it.
 """
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import structlog
@@ -21,15 +25,21 @@ from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 from redis.exceptions import TimeoutError as RedisTimeoutError
 from rq import Queue, SimpleWorker
-from rq.exceptions import DequeueTimeout, StopRequested
-from rq.executions import Execution
+from rq.exceptions import DequeueTimeout, InvalidJobOperation, StopRequested
+from rq.executions import Execution, ExecutionRegistry
 from rq.job import Job
+from rq.registry import StartedJobRegistry
 from rq.serializers import JSONSerializer
 from rq.suspension import is_suspended
 from rq.worker import WorkerStatus
+from rq.worker_registration import REDIS_WORKER_KEYS
 
 from prefold.errors import RefusedError, TransientError
 from prefold.jobs import HintQueue
+from prefold.jobs.names import WorkKind
+from prefold.jobs.starts import Starts
+from prefold.worker.isolation import Isolation
+from prefold.worker.runtime import Runtime
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +47,10 @@ WAIT_FOR_JOB_SECONDS = 1
 EXECUTION_SECONDS = 6
 """A job whose worker has been silent this long is given to another."""
 HEARTBEAT_SECONDS = 1.5
+SILENT_SHARE = 0.6
+"""Of ``EXECUTION_SECONDS``: after such a silence a start counts as dead. Before RQ gives the job away, after two beats."""
+STOP_LOOK_SECONDS = 0.25
+"""How soon a stop is seen by the thread that says that we live."""
 WORKER_SECONDS = 17
 """How long (and a minute more) RQ lists a worker that says nothing."""
 REPLY_SECONDS = 4
@@ -45,13 +59,44 @@ LONGEST_PAUSE = timedelta(seconds=5)
 """Between two jobs while what they need is away."""
 
 
+class LivingExecutions(ExecutionRegistry):
+    """The runs of a job. RQ's own raises over one whose worker died, and with it the end of the run that followed."""
+
+    def get_executions(self, start: int = 0, end: int = -1) -> list[Execution]:
+        """Those that RQ still knows."""
+        found = []
+        for execution_id in self.get_execution_ids(start, end):
+            with suppress(ValueError):
+                found.append(Execution.fetch(execution_id, self.job_id, self.connection))
+        return found
+
+
+class HintJob(Job):
+    """A job that its worker sends by another way than a plain call."""
+
+    way: Callable[[str, Any, Callable[..., object]], object] | None = None
+    """Called with the job's name, its arguments and its function."""
+
+    @property
+    def execution_registry(self) -> ExecutionRegistry:
+        """See ``LivingExecutions``."""
+        return LivingExecutions(self.id, self.connection)
+
+    def _execute(self) -> Any:
+        if self.way is None or self.func_name is None or self.kwargs:
+            return super()._execute()
+        return self.way(self.func_name, self.args, self.func)
+
+
 class HintWorker(SimpleWorker):
     """Serves exactly one queue: with more, RQ pops by BLPOP, and a job popped by a dying worker is lost."""
 
     queue_class = HintQueue
+    job_class = HintJob
     log_result_lifespan = False
 
-    def __init__(self, queue: HintQueue, stop: threading.Event) -> None:
+    def __init__(self, queue: HintQueue, stop: threading.Event, shared: Callable[[], Runtime] | None = None) -> None:
+        """``shared``: the runtime of the jobs; without it no session is ever set aside."""
         super().__init__(
             [queue],
             connection=queue.connection,
@@ -62,6 +107,7 @@ class HintWorker(SimpleWorker):
             log_job_description=False,
         )
         self._stop = stop
+        self._isolation = Isolation(shared, self._starts) if shared else None
         self._failures_in_a_row = 0
 
     @property
@@ -113,6 +159,7 @@ class HintWorker(SimpleWorker):
             self.heartbeat()
         if self.should_run_maintenance_tasks:
             self.clean_registries()  # type: ignore[no-untyped-call]
+            self._stay_listed()
         if self._stop.is_set():
             raise StopRequested
         return self.queue_class.dequeue_any(
@@ -125,14 +172,20 @@ class HintWorker(SimpleWorker):
         )
 
     def _register_again(self) -> None:
-        """The server may have come back empty."""
-        if not self.connection.exists(self.key):
-            self.register_birth()  # type: ignore[no-untyped-call]
+        self._stay_listed()
         log.info("queue_available")
+
+    def _stay_listed(self) -> None:
+        """The server may have lost everything."""
+        if not self.connection.sismember(REDIS_WORKER_KEYS, self.key):
+            self.connection.delete(self.key)  # a heartbeat may have made a part of it
+            self.register_birth()  # type: ignore[no-untyped-call]
 
     def execute_job(self, job: Job, queue: Queue) -> None:
         """Runs the job in this thread while another says that we live."""
         execution = self.prepare_execution(job)
+        if self._isolation is not None and isinstance(job, HintJob):
+            job.way = partial(self._isolation.run, run=execution.composite_key)
         with structlog.contextvars.bound_contextvars(job=job.id), self._beating(job, execution):
             if self.perform_job(job, queue, execution):
                 self._failures_in_a_row = 0
@@ -143,10 +196,16 @@ class HintWorker(SimpleWorker):
         over = threading.Event()
 
         def beat() -> None:
-            while not over.wait(HEARTBEAT_SECONDS):
+            beat_at, let_go = time.monotonic(), False
+            while not over.wait(min(STOP_LOOK_SECONDS, HEARTBEAT_SECONDS)):
                 try:
-                    self._beat(job, execution)
-                except RedisError as error:
+                    if time.monotonic() - beat_at >= HEARTBEAT_SECONDS:
+                        beat_at = time.monotonic()
+                        self._beat(job, execution)
+                    if self._isolation is not None and self._stop.is_set() and not let_go:
+                        self._isolation.let_go()
+                        let_go = True
+                except (RedisError, TransientError) as error:
                     log.warning("heartbeat_failed", error=str(error))
 
         thread = threading.Thread(target=beat, name="heartbeat", daemon=True)
@@ -164,12 +223,61 @@ class HintWorker(SimpleWorker):
             execution.heartbeat(job.started_job_registry, EXECUTION_SECONDS, pipeline=pipeline)
             pipeline.execute()
 
+    def handle_job_success(
+        self, job: Job, queue: Queue, started_job_registry: StartedJobRegistry, execution: Execution
+    ) -> None:
+        """Ends the job, unless another worker did so while this one was silent."""
+        if self._is_ended_elsewhere(job, execution):
+            return
+        try:
+            super().handle_job_success(job, queue, started_job_registry, execution)
+        except InvalidJobOperation:
+            if not self._is_ended_elsewhere(job, execution):
+                raise
+
+    def handle_job_failure(
+        self,
+        job: Job,
+        queue: Queue,
+        started_job_registry: StartedJobRegistry | None = None,
+        exc_string: str = "",
+        execution: Execution | None = None,
+    ) -> None:
+        """Puts the job back or lists it as failed, unless it is gone: then ``due`` brings its work."""
+        if self._is_ended_elsewhere(job, execution):
+            return
+        super().handle_job_failure(job, queue, started_job_registry, exc_string, execution)
+
+    def _is_ended_elsewhere(self, job: Job, execution: Execution | None) -> bool:
+        if self.connection.hexists(job.key, "data"):
+            return False
+        with self.connection.pipeline() as pipeline:
+            pipeline.delete(job.key)  # the note of a heartbeat
+            self.cleanup_execution(job, pipeline=pipeline, execution=execution)
+            pipeline.execute()
+        log.info("job_ended_elsewhere", job=job.id)
+        return True
+
+    def _starts(self, kind: WorkKind) -> Starts:
+        execution = timedelta(seconds=EXECUTION_SECONDS)
+        return Starts(self.connection, kind, silent=SILENT_SHARE * execution, execution=execution)
+
+    def _read_again(self, job: Job) -> None:
+        """An erasure may have taken a session out of the job: a retry writes down what we have read."""
+        try:
+            data = self.connection.hget(job.key, "data")
+        except RedisError:
+            return
+        if isinstance(data, bytes):
+            job.data = zlib.decompress(data)
+
     def handle_exception(self, job: Job, *exc_info: Any) -> None:
         """Says what becomes of a failed run; RQ asks ``job.retries_left`` afterwards.
 
         Transient: a pause first, growing from failure to failure, so that no job burns its attempts at once.
         Refused: no further attempt.
         """
+        self._read_again(job)
         error: BaseException = exc_info[1]
         if isinstance(error, RefusedError):
             job.retries_left = 0

@@ -3,6 +3,7 @@
 import argparse
 import logging
 import os
+import sys
 import threading
 from collections.abc import Sequence
 from contextlib import closing
@@ -22,7 +23,7 @@ from prefold.worker.settings import WorkerSettings
 
 log = structlog.get_logger(__name__)
 
-_AFTER_HANDING_BACK = timedelta(seconds=5)
+_AFTER_HANDING_BACK = timedelta(seconds=4)
 """From the end of a job's time to the hard exit."""
 _FIRST_PAUSE_SECONDS = 0.25
 _LONGEST_PAUSE_SECONDS = 3.0
@@ -41,11 +42,17 @@ def main(argv: Sequence[str]) -> int:
         logging.getLogger(name).setLevel(logging.WARNING)  # one event a second says that it did its maintenance
     with stop_flag(timedelta(seconds=settings.worker_stop_seconds) + _AFTER_HANDING_BACK) as stop:
         prepare(settings, stop)
+        has_ended = False
         try:
             load(queue, runtime())
             serve(queue, settings, stop)
         finally:
-            close_runtime()
+            has_ended = close_runtime()
+    if not has_ended:
+        # The job is handed back, but its thread is blocked and Python would wait for it.
+        logging.shutdown()
+        sys.stderr.flush()
+        os._exit(0)
     return 0
 
 
@@ -56,7 +63,7 @@ def serve(queue: QueueName, settings: WorkerSettings, stop: threading.Event) -> 
         try:
             reply_timeout = timedelta(seconds=REPLY_SECONDS)
             with closing(queue_connection(settings.queue_url, reply_timeout=reply_timeout)) as connection:
-                worker = HintWorker(hint_queue(queue, connection), stop)
+                worker = HintWorker(hint_queue(queue, connection), stop, runtime)
                 log.info("worker_started", queue=queue, worker=worker.name)
                 pause = _FIRST_PAUSE_SECONDS
                 worker.work()

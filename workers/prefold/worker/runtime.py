@@ -89,17 +89,22 @@ class Runtime:
             raise
         return future.result()
 
-    def close(self) -> None:
-        """Closes every collaborator and the loop. Closing twice is legal."""
+    def close(self) -> bool:
+        """Closes every collaborator and the loop. Closing twice is legal.
+
+        False: a thread of the work is still blocked, in an embedder for example, and Python would wait for it at exit.
+        """
         if self._loop.is_closed():
-            return
+            return True
         closing = asyncio.run_coroutine_threadsafe(self._close_resources(), self._loop)
-        if not wait([closing], timeout=_CLOSE_SECONDS).done:
+        has_ended = bool(wait([closing], timeout=_CLOSE_SECONDS).done)
+        if not has_ended:
             log.warning("runtime_close_timed_out")
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(_CLOSE_SECONDS)
         if not self._thread.is_alive():
             self._loop.close()
+        return has_ended
 
     @cached_property
     def sessions(self) -> Sessions:
@@ -199,9 +204,8 @@ def install(replacement: Runtime) -> None:
     _runtime = replacement
 
 
-def close_runtime() -> None:
-    """Closes the runtime if there is one; the next ``runtime()`` builds another."""
+def close_runtime() -> bool:
+    """Closes the runtime if there is one; the next ``runtime()`` builds another. False: see ``Runtime.close``."""
     global _runtime
     closing, _runtime = _runtime, None
-    if closing is not None:
-        closing.close()
+    return closing.close() if closing is not None else True

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from prefold.errors import UnavailableError
-from prefold.recall import TurnPoint, VectorIndex
+from prefold.recall import TurnPoint, TurnRange, VectorIndex
+from prefold.storage.types import SessionRef
 
 
 class MadeIndex:
@@ -33,6 +34,10 @@ class MadeIndex:
     async def delete(self, tenant: str, *, session: str, incarnation: str) -> None:
         """See ``VectorIndex``."""
         await self._index.forget(tenant, session=session, incarnation=incarnation)
+
+    async def delete_turns(self, ref: SessionRef, turns: Sequence[TurnRange]) -> None:
+        """See ``VectorIndex.forget``."""
+        await self._index.forget(ref.tenant, session=ref.session, incarnation=ref.incarnation, turns=turns)
 
     async def _make(self) -> None:
         if self._is_made:

@@ -1,0 +1,106 @@
+"""The end of one life of a session: whatever names it goes, and every store is read again before it is struck off."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Protocol
+
+import structlog
+
+from prefold.jobs.dead_letters import DeadLetters
+from prefold.storage import Sessions
+from prefold.storage.keys import SessionKeys
+from prefold.storage.limits import ERASE_GRACE
+from prefold.storage.store_files import FileKind, StoreFiles
+from prefold.storage.traces import SessionTraces
+from prefold.storage.types import SessionRef
+
+log = structlog.get_logger(__name__)
+
+
+class ForgettingIndex(Protocol):
+    """The vectors, as an end needs them."""
+
+    async def forget(self, tenant: str, *, session: str, incarnation: str) -> int:
+        """Deletes a life's vectors in the collections of all embedders; how many are left. ``UnavailableError``."""
+        ...
+
+
+class NamingJobs(Protocol):
+    """The job queue, as an end needs it: calls block and raise ``UnavailableError``. See ``JobQueue``."""
+
+    def jobs_of(self, tenant: str, session: str) -> int: ...
+    def forget_jobs(self, tenant: str, session: str) -> int: ...
+
+
+class FreshFiles:
+    """Knows whether the session store's files were written anew since an erasure."""
+
+    def __init__(self, files: StoreFiles, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._files = files
+        self._clock = clock
+        self._started: dict[tuple[str, FileKind], float] = {}
+
+    async def are_newer(self, ref: SessionRef) -> bool:
+        """True once a rewrite of each file has begun after the erasure. Starts it; False while an older one runs.
+
+        Whoever answered the erasure has asked for one too, but may have died before it could begin.
+        """
+        key = SessionKeys.of(ref.tenant, ref.session).meta
+        kept = await self._files.kept(key)
+        wanted: dict[FileKind, bool] = {"log": bool(kept.log), "snapshot": bool(kept.snapshot)}
+        return all([await self._is_newer(kind, key) for kind, is_kept in wanted.items() if is_kept])
+
+    async def _is_newer(self, kind: FileKind, key: str) -> bool:
+        place = self._files.place(key), kind
+        begun = self._started.get(place)
+        # An erasure is followed up a grace after it, so a rewrite within the last grace is the younger one.
+        if begun is not None and self._clock() - begun < ERASE_GRACE.total_seconds():
+            return True
+        outcome = await self._files.write_anew(kind, key)
+        if outcome == "started":
+            self._started[place] = self._clock()
+        return outcome != "under_way"
+
+
+class Ending:
+    """Ends lives whose time has come, and follows up those that were erased. Safe to repeat."""
+
+    def __init__(self, stored: Sessions, index: ForgettingIndex, jobs: NamingJobs, files: FreshFiles) -> None:
+        self._stored = stored
+        self._traces = SessionTraces(stored.client)
+        self._letters = DeadLetters(stored.client)
+        self._index = index
+        self._jobs = jobs
+        self._files = files
+
+    async def end(self, ref: SessionRef) -> bool:
+        """True when nothing is left of this life, or it goes on. Else it stays due, and is looked at again later."""
+        was_erased = ref.incarnation in await self._traces.ended(ref.tenant, ref.session)
+        if not await self._stored.expire(ref):
+            return True
+        left = await self._remove(ref)
+        if was_erased and not await self._files.are_newer(ref):
+            left["files"] = 1
+        if any(left.values()):
+            log.warning("session_not_ended", tenant=ref.tenant, session=ref.session, **left)
+            return False
+        # The due entry goes last: a crash before it repeats everything.
+        await self._stored.end_expiry(ref)
+        return True
+
+    async def _remove(self, ref: SessionRef) -> dict[str, int]:
+        """Removes what names the life; what a second look finds, by store."""
+        tenant, session = ref.tenant, ref.session
+        vectors = await self._index.forget(tenant, session=session, incarnation=ref.incarnation)
+        await self._traces.remove(tenant, session)
+        for letter in await self._letters.letters(tenant=tenant, session=session):
+            if letter.incarnation == ref.incarnation:
+                await self._letters.release(letter)
+        await asyncio.to_thread(self._jobs.forget_jobs, tenant, session)
+        found = await self._traces.look(tenant, session)
+        left = {"vectors": vectors, "events": found.events, "due": found.due}
+        if not found.is_reopened:  # else these may be of the new life
+            left["commands"] = found.logged_commands or 0
+            left["jobs"] = await asyncio.to_thread(self._jobs.jobs_of, tenant, session)
+        return left
