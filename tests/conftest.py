@@ -6,6 +6,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 from redis.asyncio import Redis
 
+from prefold.stack.redis_server import session_options
+from tests.support.cluster import RunningCluster, running_cluster
 from tests.support.redis import RunningRedis, endless_keys, running_redis
 
 # A busy machine is no fault of a test: neither an example's time nor the making of its input fails it.
@@ -33,6 +35,22 @@ def redis_url(redis_server: RunningRedis) -> Iterator[str]:
     redis_server.flush()
     yield redis_server.url
     assert endless_keys(redis_server.url) == []
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[RunningCluster]:
+    """The worker's cluster: three primaries, a replica of each. Not flushed, and roles change: use ``cluster_url``."""
+    with running_cluster(3, 3, options=session_options("durable")) as running:
+        yield running
+
+
+@pytest.fixture
+def cluster_url(cluster: RunningCluster) -> Iterator[str]:
+    """URL of an empty cluster. The test fails when it leaves a key of ours that nothing will ever end."""
+    cluster.wait_until_healthy()
+    cluster.flush()
+    yield cluster.url
+    assert cluster.endless_keys() == []
 
 
 @pytest.fixture

@@ -69,6 +69,26 @@ async def test_one_tenant_never_sees_the_session_of_another(keyed: Served) -> No
     assert [turn["content"] for turn in log] == ["Hello"]
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("POST", "/rewind", {"to_seq": 0}),
+        ("POST", "/fork", {"session": "mine"}),
+        ("PUT", "/turns/a", {"role": "user", "content": "of Bob"}),
+        ("DELETE", "/turns/a", None),
+        ("DELETE", "", None),
+    ],
+)
+async def test_one_tenant_never_changes_the_session_of_another(
+    keyed: Served, method: str, path: str, body: dict[str, object] | None
+) -> None:
+    await keyed.client.post("/v1/sessions/s1/turns", json=TURN, headers=ANN)
+    answer = await keyed.client.request(method, f"/v1/sessions/s1{path}", json=body, headers=BOB)
+    assert (answer.status_code, answer.json()["code"]) == (404, "session_not_found")
+    log = (await keyed.client.get("/v1/sessions/s1/turns", headers=ANN)).json()["turns"]
+    assert [turn["content"] for turn in log] == ["Hello"]
+
+
 async def test_a_search_asks_for_the_tenant_of_the_key_and_checks_what_it_gets(keyed: Served) -> None:
     await keyed.client.post("/v1/sessions/s1/turns", json=TURN, headers=ANN)
     life = (await keyed.sessions.view("ann", "s1")).ref.incarnation

@@ -1,23 +1,31 @@
 """``DELETE /v1/sessions/{session}`` on a real Redis."""
 
+import time
 from collections.abc import AsyncIterator
+from contextlib import closing
 from typing import Any
 
 import pytest
 from redis.asyncio import Redis
-from redis.exceptions import ResponseError
 
+from prefold.gateway.answers import Remains
 from prefold.gateway.finding import Hit
 from prefold.gateway.rewriting import opened_rewrites
+from prefold.jobs import JobQueue, queue_connection
+from prefold.jobs.dead_letters import DeadLetter, DeadLetters
 from prefold.stack.redis_server import with_options
 from prefold.storage import Sessions
-from prefold.storage.keys import SessionKeys
-from prefold.storage.types import ErasedSession
+from prefold.storage.events import GROUP, TurnEvents
+from prefold.storage.keys import SessionKeys, partition_of, partition_tag, slot_of
+from prefold.storage.store_files import FileKind, KeptFiles, Started, StoreFiles
+from prefold.storage.types import ErasedSession, SessionRef
 from tests.support.gateway import Served, served_gateway
-from tests.support.redis import IN_MEMORY, running_redis
+from tests.support.redis import IN_MEMORY, RunningRedis, running_redis
 from tests.support.waiting import wait_until_async
 
 SESSION = "/v1/sessions/s1"
+STARTED = "the rewrite that was started now"
+OWED = "the rewrite that follows within seconds of the one before it"
 TURN = {"id": "m1", "role": "user", "content": "CANARY-7731 is my secret"}
 
 
@@ -33,6 +41,61 @@ async def embedded(served: Served) -> tuple[str, Hit]:
     return "default", Hit("s1", life, 1, 0, 1.0)
 
 
+OF_THE_SAME_PARTITION = next(
+    name for name in map(str, range(10_000)) if partition_of("default", name) == partition_of("default", "s1")
+)
+
+
+async def events_naming(served: Served, session: str) -> list[object]:
+    keys = SessionKeys.of("default", session)
+    entries: Any = await served.sessions.client.xrange(keys.events)
+    return [entry for entry in entries if entry[1][b"turns"].startswith(f"{keys.label}:".encode())]
+
+
+async def due_naming(served: Served, session: str) -> list[str]:
+    keys = SessionKeys.of("default", session)
+    raw: list[Any] = await served.sessions.client.zrange(keys.due, 0, -1)
+    members = [member.decode() for member in raw]
+    return sorted(member for member in members if member.split(":", 1)[1].startswith(f"{keys.label}:"))
+
+
+def of_primary(number: int) -> str:
+    """A session that the primary of that third of the slots has."""
+    slots = {name: slot_of(partition_tag(partition_of("default", name))) for name in map(str, range(100))}
+    return next(name for name, slot in slots.items() if slot * 3 // 16384 == number)
+
+
+def letter_of(ref: SessionRef) -> DeadLetter:
+    now_ms = time.time_ns() // 1_000_000
+    return DeadLetter(
+        at_ms=now_ms,
+        kind="compact",
+        tenant=ref.tenant,
+        session=ref.session,
+        incarnation=ref.incarnation,
+        reason="worker_died",
+        starts=3,
+        first_ms=now_ms,
+        from_seq=1,
+        to_seq=1,
+        version="1",
+        state="",
+    )
+
+
+async def slow_log(client: Redis) -> bytes:
+    return repr(await client.execute_command("SLOWLOG", "GET", -1)).encode()  # type: ignore[no-untyped-call]
+
+
+def files_with(server: RunningRedis, text: bytes) -> set[str]:
+    found = [path for path in server.server.directory.rglob("*") if path.is_file() and text in path.read_bytes()]
+    return {path.name for path in found}
+
+
+def untils(remains: list[Remains]) -> list[str]:
+    return [one.until for one in remains]
+
+
 async def test_an_erased_session_is_gone_and_the_receipt_says_what_was_looked_at(served: Served) -> None:
     await served.client.post(f"{SESSION}/turns", json=TURN)
     served.index.hits.append(await embedded(served))
@@ -40,11 +103,13 @@ async def test_an_erased_session_is_gone_and_the_receipt_says_what_was_looked_at
     receipt = answer.json()
     assert answer.status_code == 200
     assert (receipt["turns"], receipt["keys_left"], receipt["vectors_left"]) == (1, 0, 0)
-    assert next(one["where"] for one in receipt["remains"]) == "redis append-only file"
+    assert (receipt["events_left"], receipt["due_left"], receipt["dead_letters_left"]) == (0, 0, 0)
+    assert (receipt["opened_anew"], receipt["forks"], receipt["not_checked"]) == (False, [], ["jobs"])
     assert served.index.hits == []
     keys = [key async for key in served.sessions.client.scan_iter("*")]
     dumps = [await served.sessions.client.dump(key) or b"" for key in keys]
     assert not any(b"CANARY" in dump for dump in dumps)
+    assert sorted(key.decode().rpartition(":")[2] for key in keys if b"s1" in key) == ["tomb"]
 
 
 @pytest.mark.parametrize("path", ["", "/context", "/turns"])
@@ -76,15 +141,19 @@ async def test_erasing_twice_is_safe_and_an_unknown_session_is_not_found(served:
     assert (unknown.status_code, unknown.json()["code"]) == (404, "session_not_found")
 
 
-async def test_vectors_that_cannot_be_deleted_now_are_deleted_by_the_repeat(served: Served) -> None:
+async def test_vectors_that_cannot_be_deleted_now_are_named_and_deleted_by_the_repeat(served: Served) -> None:
     await served.client.post(f"{SESSION}/turns", json=TURN)
     served.index.hits.append(await embedded(served))
     served.index.is_down = True
-    refused = await served.client.delete(SESSION)
-    assert (refused.status_code, refused.json()["code"]) == (503, "erasure_incomplete")
+    answer = await served.client.delete(SESSION)
+    receipt = answer.json()
+    assert (answer.status_code, receipt["turns"], receipt["vectors_left"]) == (200, 1, None)
+    assert "vectors" in receipt["not_checked"]
+    assert "vectors" in [one["where"] for one in receipt["remains"]]
     served.index.is_down = False
-    assert (await served.client.delete(SESSION)).json()["vectors_left"] == 0
-    assert served.index.hits == []
+    repeated = (await served.client.delete(SESSION)).json()
+    assert (repeated["vectors_left"], served.index.hits) == (0, [])
+    assert "vectors" not in repeated["not_checked"]
 
 
 async def test_only_the_erased_life_loses_its_vectors(served: Served) -> None:
@@ -94,46 +163,190 @@ async def test_only_the_erased_life_loses_its_vectors(served: Served) -> None:
     assert [hit.incarnation for _, hit in served.index.hits] == ["another-life"]
 
 
-async def test_a_repeat_that_meets_a_new_life_spares_its_vectors(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_repeat_that_meets_a_new_life_spares_it(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     await served.client.post(f"{SESSION}/turns", json=TURN)
-    served.index.hits += [await embedded(served), ("default", Hit("s1", "former-life", 1, 0, 1.0))]
-    living = served.index.hits[0]
+    served.index.hits.append(await embedded(served))
+    served.index.is_down = True
+    await served.client.delete(SESSION)
+    served.index.is_down = False
+    await served.client.put(SESSION, json={})
+    await served.client.post(f"{SESSION}/turns", json=TURN)
+    served.index.hits.append(await embedded(served))
+    living = served.index.hits[1]
 
     async def erased_before(_sessions: Sessions, _tenant: str, session: str) -> ErasedSession:
-        return ErasedSession(session, "", 0, 0)
+        return ErasedSession(session, "", 0, 0)  # the new life began after the script of the repeat
 
     monkeypatch.setattr(Sessions, "erase", erased_before)
-    assert (await served.client.delete(SESSION)).status_code == 200
+    receipt = (await served.client.delete(SESSION)).json()
     assert served.index.hits == [living]
+    assert (receipt["opened_anew"], receipt["keys_left"], receipt["events_left"], receipt["due_left"]) == (
+        True,
+        0,
+        0,
+        0,
+    )
+    assert (await served.client.get(f"{SESSION}/turns")).json()["turns"][0]["content"] == TURN["content"]
+    assert len(await events_naming(served, "s1")) == 1
+    assert [entry.split(":")[0] for entry in await due_naming(served, "s1")] == ["embed", "expire", "expire"]
 
 
 async def test_an_erasure_stays_due_for_the_worker_to_look_again(served: Served) -> None:
     await served.client.post(f"{SESSION}/turns", json=TURN)
     await served.client.delete(SESSION)
-    due = await served.sessions.client.zrange(SessionKeys.of("default", "s1").due, 0, -1)
-    assert [str(entry).startswith("b'expire:") for entry in due] == [True]
+    assert [entry.split(":")[0] for entry in await due_naming(served, "s1")] == ["expire"]
+
+
+async def test_events_that_name_the_session_go_though_a_dispatcher_has_them_in_hand(served: Served) -> None:
+    for session in ("s1", OF_THE_SAME_PARTITION):
+        for number in range(3):
+            await served.client.post(f"/v1/sessions/{session}/turns", json={**TURN, "id": f"m{number}"})
+    events = TurnEvents(served.sessions.client)
+    await events.ensure_groups()
+    assert len(await events.read("d1", 5, 0)) == 5
+    receipt = (await served.client.delete(SESSION)).json()
+    assert receipt["events_left"] == 0
+    assert await events_naming(served, "s1") == []
+    assert len(await events_naming(served, OF_THE_SAME_PARTITION)) == 3
+    assert {event.ref.session for event in await events.pending("d1")} == {OF_THE_SAME_PARTITION}
+    stream = SessionKeys.of("default", "s1").events
+    assert (await served.sessions.client.xpending(stream, GROUP))["pending"] == 2
+
+
+async def test_jobs_and_dead_letters_that_name_the_session_go_and_those_of_others_stay(
+    redis_url: str, queue_url: str
+) -> None:
+    async with served_gateway(redis_url, queue_url=queue_url) as served:
+        for session in ("s1", "other"):
+            await served.client.post(f"/v1/sessions/{session}/turns", json=TURN)
+        refs = [(await served.sessions.view("default", name)).ref for name in ("s1", "other")]
+        letters = DeadLetters(served.sessions.client)
+        for ref in refs:
+            assert await letters.set_aside(letter_of(ref))
+        with closing(JobQueue(queue_connection(queue_url))) as jobs:
+            jobs.compact(refs, occasion="both")
+            receipt = (await served.client.delete(SESSION)).json()
+            assert (receipt["jobs_left"], receipt["dead_letters_left"], receipt["not_checked"]) == (0, 0, [])
+            assert [jobs.jobs_of("default", name) for name in ("s1", "other")] == [0, 1]
+        assert [await letters.count("default", name) for name in ("s1", "other")] == [0, 1]
+
+
+@pytest.mark.parametrize("queue_url_of_nobody", [None, "unix:///nowhere/queue.sock"])
+async def test_a_queue_that_cannot_be_looked_at_is_named_as_not_checked(
+    redis_url: str, queue_url_of_nobody: str | None
+) -> None:
+    async with served_gateway(redis_url, queue_url=queue_url_of_nobody) as served:
+        await served.client.post(f"{SESSION}/turns", json=TURN)
+        answer = await served.client.delete(SESSION)
+    receipt = answer.json()
+    assert (answer.status_code, receipt["jobs_left"], receipt["not_checked"]) == (200, None, ["jobs"])
+    assert any(one["where"].startswith("job queue") for one in receipt["remains"])
+
+
+async def test_words_in_the_servers_log_of_slow_commands_go_too(served: Served) -> None:
+    client = served.sessions.client
+    await client.config_set("slowlog-log-slower-than", 0)
+    try:
+        await served.client.post(f"{SESSION}/turns", json=TURN)
+        assert b"CANARY" in await slow_log(client)
+        receipt = (await served.client.delete(SESSION)).json()
+        assert receipt["commands_left"] is not None
+        assert b"CANARY" not in await slow_log(client)
+    finally:
+        await client.config_set("slowlog-log-slower-than", 10_000)
+
+
+async def test_words_of_a_removed_turn_go_from_the_log_of_slow_commands(served: Served) -> None:
+    client = served.sessions.client
+    await client.config_set("slowlog-log-slower-than", 0)
+    try:
+        await served.client.post(f"{SESSION}/turns", json=TURN)
+        assert b"CANARY" in await slow_log(client)
+        assert (await served.client.delete(f"{SESSION}/turns/m1")).status_code == 200
+        assert b"CANARY" not in await slow_log(client)
+    finally:
+        await client.config_set("slowlog-log-slower-than", 10_000)
+
+
+async def test_what_the_server_does_not_let_us_do_is_named() -> None:
+    with running_redis(with_options(IN_MEMORY, appendonly="yes")) as server:
+        async with Redis.from_url(server.url) as admin:
+            refused = ("-slowlog", "-commandlog", "-bgrewriteaof", "-config", "-info")
+            await admin.execute_command("ACL", "SETUSER", "default", *refused)  # type: ignore[no-untyped-call]
+        async with served_gateway(server.url) as served:
+            await served.client.post(f"{SESSION}/turns", json=TURN)
+            answer = await served.client.delete(SESSION)
+    receipt = answer.json()
+    assert (answer.status_code, receipt["keys_left"], receipt["commands_left"]) == (200, 0, None)
+    assert receipt["not_checked"] == ["jobs", "slow_commands"]
+    until = {one["where"]: one["until"] for one in receipt["remains"]}
+    assert until["redis append-only file"] == "the server's next rewrite, which it does not let us start"
+    assert "log of slow commands" in until
+
+
+async def test_on_a_cluster_the_server_of_the_session_is_the_one_that_is_asked(cluster_url: str) -> None:
+    async with served_gateway(cluster_url) as served:
+        for session in (of_primary(number) for number in range(3)):
+            await served.client.post(f"/v1/sessions/{session}/turns", json=TURN)
+            receipt = (await served.client.delete(f"/v1/sessions/{session}")).json()
+            assert (receipt["turns"], receipt["keys_left"], receipt["events_left"]) == (1, 0, 0)
+            assert (receipt["due_left"], receipt["commands_left"]) == (0, 0)
+            until = {one["where"]: one["until"] for one in receipt["remains"]}
+            assert until["redis append-only file"] in (STARTED, OWED)
+            assert "files of its replicas" in until
+
+
+async def test_sessions_that_were_forked_from_it_are_named_and_stay(served: Served) -> None:
+    await served.client.post(f"{SESSION}/turns", json=TURN)
+    assert (await served.client.post(f"{SESSION}/fork", json={"session": "branch"})).status_code == 201
+    receipt = (await served.client.delete(SESSION)).json()
+    assert receipt["forks"] == ["branch"]
+    assert (await served.client.get("/v1/sessions/branch/turns")).json()["turns"][0]["content"] == TURN["content"]
+
+
+async def test_a_server_without_files_is_not_made_to_write_one(served: Served, redis_server: RunningRedis) -> None:
+    await served.client.post(f"{SESSION}/turns", json=TURN)
+    receipt = (await served.client.delete(SESSION)).json()
+    assert not [one for one in receipt["remains"] if one["where"].startswith("redis")]
+    assert not (await served.sessions.client.info("persistence"))["aof_rewrites"]
+    assert list(redis_server.server.directory.rglob("*.aof*")) == []
+
+
+async def test_log_and_snapshot_are_both_written_anew_where_both_are_kept() -> None:
+    with running_redis(with_options(IN_MEMORY, appendonly="yes", save="3600 1", rdbcompression="no")) as server:
+        async with served_gateway(server.url) as served:
+            await served.client.post(f"{SESSION}/turns", json=TURN)
+            await served.sessions.client.save()
+            assert files_with(server, b"CANARY") == {"appendonly.aof.1.incr.aof", "dump.rdb"}
+            receipt = (await served.client.delete(SESSION)).json()
+            files = [one["where"] for one in receipt["remains"] if one["where"].startswith("redis")]
+            assert files == ["redis append-only file", "redis snapshot file"]
+
+            async def are_clean() -> bool:
+                return not files_with(server, b"CANARY")
+
+            await wait_until_async("no file has it", are_clean)
 
 
 async def test_a_rewrite_under_way_is_followed_by_the_one_that_the_receipt_names(
     served: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    answers: list[Any] = [ResponseError("Background append only file rewriting already in progress")] * 2 + [True]
+    answers: list[Started] = ["under_way", "under_way", "started"]
 
-    async def bgrewriteaof(_redis: Redis) -> bool:
-        answer = answers.pop(0)
-        if isinstance(answer, Exception):
-            raise answer
-        return bool(answer)
+    async def kept(_files: StoreFiles, _key: str) -> KeptFiles:
+        return KeptFiles(log=True, snapshot=False, replicas=0)
 
-    monkeypatch.setattr(Redis, "bgrewriteaof", bgrewriteaof)
+    async def write_anew(_files: StoreFiles, _kind: FileKind, _key: str) -> Started:
+        return answers.pop(0)
+
+    monkeypatch.setattr(StoreFiles, "kept", kept)
+    monkeypatch.setattr(StoreFiles, "write_anew", write_anew)
 
     async def has_started() -> bool:
         return not answers
 
     async with opened_rewrites(served.sessions.client, pause_seconds=0.01) as rewrites:
-        assert await rewrites.ask() == "the rewrite that follows the one under way"
+        assert untils(await rewrites.ask()) == [OWED]
         await wait_until_async("the rewrite has been started", has_started)
 
 
@@ -143,15 +356,16 @@ async def test_the_server_says_what_a_rewrite_under_way_looks_like() -> None:
         async with Redis.from_url(server.url) as redis, opened_rewrites(redis) as rewrites:
             await wait_until_async("no first rewrite is under way", lambda: _is_idle(redis))
             await redis.mset({f"k{number}": "v" for number in range(200)})
-            texts = [await rewrites.ask(), await rewrites.ask()]
-    assert texts == ["the rewrite that was started now", "the rewrite that follows the one under way"]
+            assert untils(await rewrites.ask()) == [STARTED]
+            assert untils(await rewrites.ask()) == [OWED]
+            assert await StoreFiles(redis).write_anew("log", "") == "under_way"
 
 
 async def _is_idle(redis: Redis) -> bool:
     return not (await redis.info("persistence"))["aof_rewrite_in_progress"]
 
 
-async def test_a_full_store_is_unavailable_and_the_gateway_is_not_ready() -> None:
+async def test_a_full_store_takes_no_turns_and_goes_on_with_erasures_behind_a_gateway_that_stays_ready() -> None:
     with running_redis(with_options(IN_MEMORY, maxmemory="3mb")) as server:
         async with served_gateway(server.url) as served:
             assert (await served.client.get("/readyz")).status_code == 200
@@ -165,4 +379,6 @@ async def test_a_full_store_is_unavailable_and_the_gateway_is_not_ready() -> Non
             assert (answer.status_code, answer.json()["code"]) == (503, "store_full")
             assert int(answer.headers["retry-after"]) >= 1
             ready = await served.client.get("/readyz")
-            assert (ready.status_code, ready.json()["checks"]["sessions"]) == (503, "is full")
+            assert (ready.status_code, ready.json()["checks"]["sessions"]) == (200, "is full")
+            receipt = await served.client.delete("/v1/sessions/s0")
+            assert (receipt.status_code, receipt.json()["keys_left"], receipt.json()["events_left"]) == (200, 0, 0)

@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from prefold.gateway import answers
+from prefold.gateway import answers, change_answers
 from prefold.gateway.finding import Hit
 from tests.support.gateway import Served, served_gateway
 
@@ -73,9 +73,19 @@ async def test_names_are_unique_and_references_lead_somewhere(document: dict[str
 
 
 async def test_what_is_still_to_come_is_documented_as_such(document: dict[str, Any]) -> None:
-    rewind = document["paths"]["/v1/sessions/{session}/rewind"]["post"]
-    assert "501" in rewind["responses"]
-    assert not any(status.startswith("2") for status in rewind["responses"])
+    later = {(method, path) for method, path, operation in operations(document) if "501" in operation["responses"]}
+    session, user = "/v1/sessions/{session}", "/v1/users/{user}"
+    assert later == {
+        *((method, f"{session}/state") for method in ("GET", "PUT", "PATCH")),
+        ("POST", f"{session}/close"),
+        *(("GET", f"{session}/{name}") for name in ("contexts", "events")),
+        *((method, f"{user}/facts") for method in ("GET", "POST")),
+        *((method, f"{user}/facts/{{fact}}") for method in ("PUT", "DELETE")),
+        ("GET", f"{user}/graph"),
+        ("DELETE", user),
+    }
+    for method, path in later:
+        assert not any(status.startswith("2") for status in document["paths"][path][method.lower()]["responses"])
 
 
 async def test_answers_have_exactly_the_documented_members(served: Served, document: dict[str, Any]) -> None:
@@ -94,11 +104,15 @@ async def test_answers_have_exactly_the_documented_members(served: Served, docum
         answers.TurnsAnswer: await client.get("/v1/sessions/s1/turns"),
         answers.ContextAnswer: await client.get("/v1/sessions/s1/context?budget_tokens=300&query=word"),
         answers.SearchAnswer: await client.post("/v1/search", json={"query": "word"}),
+        change_answers.ChangeAnswer: await client.delete(f"/v1/sessions/s1/turns/{append.json()['turns'][0]['id']}"),
+        change_answers.RewindAnswer: await client.post("/v1/sessions/s1/rewind", json={"to_seq": 2}),
         answers.Health: await client.get("/readyz"),
         answers.Problem: await client.get("/v1/sessions/s1/context?format=x"),
     }
     for kind, answer in got.items():
         assert_is_exactly(kind, answer)
+    assert_is_exactly(answers.TurnsAnswer, await client.get("/v1/sessions/s1/turns"))
+    assert_is_exactly(answers.SessionAnswer, await client.post("/v1/sessions/s1/fork", json={"session": "s2"}))
     assert got[answers.ContextAnswer].json()["recalled"] or got[answers.ContextAnswer].json()["left_out"]
 
 
@@ -123,3 +137,36 @@ async def test_the_statuses_of_refusals_are_documented(served: Served, document:
     }
     assert seen == {400, 422, 415, 413, 201, 409, 403}
     assert {str(status) for status in seen} <= append.keys()
+
+
+async def test_the_statuses_of_changes_are_documented(served: Served, document: dict[str, Any]) -> None:
+    turn = {"id": "a", "role": "user", "content": "hi"}
+    session, path = "/v1/sessions/s1", "/v1/sessions/{session}"
+
+    async def statuses_of(method: str, suffix: str, *bodies: Any) -> set[int]:
+        return {(await served.client.request(method, session + suffix, json=body)).status_code for body in bodies}
+
+    changes: dict[str, tuple[str, str, Any]] = {
+        f"{path}/rewind": ("POST", "/rewind", {"to_seq": 1}),
+        f"{path}/fork": ("POST", "/fork", {"session": "s1"}),
+        f"{path}/turns/{{turn}}": ("PUT", "/turns/a", {**turn, "role": "assistant"}),
+    }
+    seen = {name: await statuses_of(*call) for name, call in changes.items()}
+    await served.client.post(f"{session}/turns", json=turn)
+    for name, (method, suffix, body) in changes.items():
+        seen[name] |= await statuses_of(method, suffix, body, {}, [])
+    await served.client.delete(session)
+    for name, call in changes.items():
+        seen[name] |= await statuses_of(*call)
+        documented = document["paths"][name][call[0].lower()]["responses"]
+        assert {str(status) for status in seen[name]} <= documented.keys()
+    assert [sorted(one) for one in seen.values()] == [[200, 400, 404, 410, 422], *[[400, 404, 409, 410, 422]] * 2]
+    removal = document["paths"][f"{path}/turns/{{turn}}"]["delete"]["responses"]
+    assert {"200", "404", "409", "410"} <= removal.keys()
+
+
+async def test_the_id_of_a_turn_is_not_documented_as_a_name(document: dict[str, Any]) -> None:
+    _, turn = document["paths"]["/v1/sessions/{session}/turns/{turn}"]["put"]["parameters"]
+    assert turn["name"] == "turn"
+    assert turn["schema"]["maxLength"] == 256
+    assert "pattern" not in turn["schema"]

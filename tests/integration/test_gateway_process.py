@@ -232,10 +232,8 @@ def test_a_port_in_use_is_said(store: RunningRedis, tmp_path: Path) -> None:
 
 
 def test_a_frozen_or_killed_store_is_answered_with_a_time_to_retry_and_recovers(tmp_path: Path) -> None:
-    with (
-        running_redis() as store,
-        running_gateway(tmp_path, "--redis-url", store.url, "--request-timeout-ms", "500") as (_, url),
-    ):
+    flags = ("--durability", "fast", "--request-timeout-ms", "500")
+    with running_redis() as store, running_gateway(tmp_path, "--redis-url", store.url, *flags) as (_, url):
         turns = f"{url}/v1/sessions/f/turns"
         assert httpx.post(turns, json=TURN, timeout=20).status_code == 201
         store.freeze()

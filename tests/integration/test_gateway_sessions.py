@@ -3,15 +3,9 @@
 from collections.abc import AsyncIterator
 
 import pytest
-from redis.asyncio import Redis
 
-from prefold.gateway.durability import verified_durability
 from prefold.gateway.finding import Hit
-from prefold.stack.places import free_port
-from prefold.stack.redis_server import session_options
 from tests.support.gateway import Served, served_gateway
-from tests.support.redis import running_redis
-from tests.support.waiting import wait_until_async
 
 
 @pytest.fixture
@@ -162,30 +156,3 @@ async def test_metrics_count_by_route_and_never_by_name(served: Served) -> None:
     assert 'prefold_http_requests_total{method="",route="",status="404"} 1' in text.splitlines()
     assert "secret" not in text
     assert "nothing-of" not in text
-
-
-async def test_the_durability_is_what_the_server_is_set_up_for(redis: Redis) -> None:
-    assert await verified_durability(redis, "durable") == "fast"
-    await redis.config_set("appendonly", "yes")
-    try:
-        await redis.config_set("appendfsync", "everysec")
-        assert await verified_durability(redis, "durable") == "fast"
-        await redis.config_set("appendfsync", "always")
-        assert await verified_durability(redis, "durable") == "durable"
-        assert await verified_durability(redis, "fast") == "fast"
-    finally:
-        await redis.config_set("appendonly", "no")
-
-
-async def test_a_server_with_replicas_is_not_called_durable_while_nobody_waits_for_them() -> None:
-    with running_redis(session_options("durable")) as primary, running_redis() as replica:
-        async with Redis.from_url(primary.url) as redis, Redis.from_url(replica.url) as follower:
-            port = free_port("127.0.0.1")
-            await redis.config_set("port", port)
-            await follower.replicaof("127.0.0.1", port)
-
-            async def follows() -> bool:
-                return bool((await redis.info("replication"))["connected_slaves"])
-
-            await wait_until_async("the replica follows", follows)
-            assert await verified_durability(redis, "durable") == "fast"

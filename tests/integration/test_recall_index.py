@@ -19,15 +19,13 @@ from prefold.recall import (
     SparseWords,
     TurnHit,
     TurnPoint,
+    TurnRange,
     VectorIndex,
     connect_vectors,
     document_words,
-    forget_turns,
     query_words,
 )
 from prefold.recall.fuse import WORD_WEIGHT, highest_idf
-from prefold.recall.server import VectorServer
-from prefold.recall.transport import HttpTransport
 from prefold.storage.types import SessionRef
 from tests.support import vectors as support
 from tests.support.vectors import RunningVectors, running_vectors
@@ -191,7 +189,7 @@ async def test_a_deletion_takes_a_life_of_a_session_a_range_a_user_or_all(index:
             turn(1, session="s2", user="bob"),
         ]
     )
-    await index.delete("acme", session="s1", incarnation="i1", first_seq=3, last_seq=4)
+    await index.delete("acme", session="s1", incarnation="i1", turns=[TurnRange(3, 4)])
     assert await index.count("acme", session="s1") == 4
     await index.delete("acme", session="s1", incarnation="i1")
     assert await index.count("acme", session="s1") == 1
@@ -333,15 +331,3 @@ async def test_forgetting_reaches_the_collections_of_all_embedders_and_one_life_
         assert await index.forget("acme", session="s1") == 0
         assert [await one.count("acme") for one in (index, former)] == [1, 1]
         assert [await one.count("other") for one in (index, former)] == [1, 1]
-
-
-async def test_forgetting_can_spare_the_life_that_is_lived_now(vectors: RunningVectors, index: VectorIndex) -> None:
-    await index.upsert([turn(1), turn(2, incarnation="i2")])
-    second = timedelta(seconds=1)
-    connecting = HttpTransport(
-        vectors.url, headers={}, connect_timeout=second, request_timeout=second, max_connections=1
-    )
-    async with connecting as transport:
-        assert await forget_turns(VectorServer(transport), "acme", session="s1", other_than="i2") == 0
-    found = await index.search("acme", vector=axis(1), words=NO_WORDS)
-    assert [hit.ref.incarnation for hit in found] == ["i2"]

@@ -175,6 +175,29 @@ def test_a_part_that_dies_again_and_again_is_started_ever_later_but_never_given_
     assert pauses == [0.1, 0.2, 0.4, 0.4]
 
 
+def test_a_part_that_ran_well_for_a_while_is_started_again_at_once(
+    make_stack: Callable[..., EmbeddedStack], reports: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor, "_FIRST_PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr(supervisor, "_STABLE_AFTER_SECONDS", 0.5)
+    monkeypatch.setattr(supervisor, "_LOOK_EVERY_SECONDS", 0.02)
+    with make_stack() as stack:
+        killed = 0
+
+        def another() -> int:
+            pid = stack.pids().get("dispatcher", killed)
+            return 0 if pid == killed else pid
+
+        for runs_for in (0.0, 0.0, 0.6):
+            killed = wait_until("the dispatcher runs", another)
+            until = time.monotonic() + runs_for
+            wait_until("it has run for a while", lambda until=until: time.monotonic() > until)  # type: ignore[misc]
+            os.kill(killed, signal.SIGKILL)
+        wait_until("its end is said", lambda: len(reports) == 3)
+    pauses = [float(report.partition("again in ")[2].partition(" s")[0]) for report in reports]
+    assert pauses[-1] == 0.1
+
+
 def test_a_part_that_cannot_start_is_an_error_with_its_last_words_and_nothing_is_left(
     make_stack: Callable[..., EmbeddedStack], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,6 +23,11 @@ _SUMMARY = "[Prefold: summary of turns 1 to {}]\n## What happened\nMuch.\n[Prefo
 class FakeSession:
     hard_limit_tokens: int = 100_000
     turns: list[JsonObject] = field(default_factory=list)
+    seqs: list[int] = field(default_factory=list)
+    """Of ``turns``, one each."""
+    head_seq: int = 0
+    revisions: dict[str, int] = field(default_factory=dict)
+    rewound: set[str] = field(default_factory=set)
     covers_to: int = 0
     swaps: int = 0
     version: int = 1
@@ -35,6 +40,14 @@ class FakeSession:
     @property
     def system(self) -> str:
         return str(self.turns[0]["content"]) if self.turns and self.turns[0]["role"] == "system" else ""
+
+    def add(self, turn: JsonObject) -> None:
+        self.head_seq += 1
+        self.turns.append(turn)
+        self.seqs.append(self.head_seq)
+
+    def seq_of(self, turn_id: str) -> int | None:
+        return next((seq for seq, turn in zip(self.seqs, self.turns, strict=True) if turn["id"] == turn_id), None)
 
     def window(self) -> list[JsonObject]:
         return [turn for turn in self.turns[self.covers_to :] if turn["role"] != "system"]
@@ -72,7 +85,7 @@ class FakeGateway:
     headers: list[dict[str, str]] = field(default_factory=list)
     refusals: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
     stores_then_drops: int = 0
-    """So many appends are stored, but their connection is cut before the answer."""
+    """So many changes are done, but their connection is cut before the answer."""
     changed_in_the_log: str = ""
     missing_in_the_log: str = ""
     overstated_tokens: int = 0
@@ -96,7 +109,7 @@ class FakeGateway:
             case "POST", ["turns"]:
                 return 201, self._append(self.sessions.setdefault(name, FakeSession()), (body or {})["turns"])
         if name not in self.sessions:
-            return 404, {"code": "session_not_found", "detail": f"there is no session {name}", "status": 404}
+            return _problem(404, "session_not_found", f"there is no session {name}")
         session = self.sessions[name]
         match rest[1:]:
             case []:
@@ -105,26 +118,62 @@ class FakeGateway:
                 return 200, {"turns": self._log(session, int(query["after_seq"]), int(query["limit"]))}
             case ["context"]:
                 return 200, self._context(session, query.get("format", "anthropic"))
-        return 404, {"code": "no_such_path", "detail": "there is no such path", "status": 404}
+        return self._answer_change(name, rest[1:], body)
+
+    def _answer_change(self, name: str, rest: list[str], body: JsonObject | None) -> tuple[int, JsonObject]:
+        session = self.sessions[name]
+        match rest:
+            case ["rewind"]:
+                return 200, self._rewind(name, session, (body or {})["to_seq"])
+            case ["fork"]:
+                return self._fork(name, session, body or {})
+            case ["turns", turn_id]:
+                return self._change(session, unquote(turn_id), body)
+        return _problem(404, "no_such_path", "there is no such path")
 
     def _append(self, session: FakeSession, turns: list[JsonObject]) -> JsonObject:
         accepted, has_swapped = [], False
         for turn in turns:
-            known = [seq for seq, other in enumerate(session.turns, 1) if other["id"] == turn["id"]]
+            known = session.seq_of(turn["id"])
             if not known:
-                session.turns.append(turn)
+                session.add(turn)
                 has_swapped |= session.fit()
-            seq = known[0] if known else len(session.turns)
+            seq = known or session.head_seq
             accepted.append({"id": turn["id"], "seq": seq, "tokens": tokens_of(turn), "duplicate": bool(known)})
-        state = {
-            "version": session.version,
-            "swaps": session.swaps,
-            "tokens": session.tokens(),
-            "window_tokens": session.window_tokens(),
-            "hard_limit_tokens": session.hard_limit_tokens,
-            "status": "swapped" if has_swapped else "ok",
-        }
+        state = context_state(session) | {"status": "swapped" if has_swapped else "ok"}
         return {"turns": accepted, "context": state, "durability": "fast"}
+
+    def _rewind(self, name: str, session: FakeSession, to_seq: int) -> JsonObject:
+        stay = sum(seq <= to_seq for seq in session.seqs)
+        taken = len(session.turns) - stay
+        session.rewound |= {turn["id"] for turn in session.turns[stay:]}
+        del session.turns[stay:], session.seqs[stay:]
+        told = {"session": name, "to_seq": to_seq, "turns": taken, "head_seq": session.head_seq}
+        return told | _change_numbers(session)
+
+    def _fork(self, name: str, session: FakeSession, body: JsonObject) -> tuple[int, JsonObject]:
+        if body["session"] in self.sessions:
+            return _problem(409, "session_exists", "there is such a session")
+        at_seq = body.get("at_seq", session.head_seq)
+        shared = [seq for seq in session.seqs if seq <= at_seq]
+        fork = FakeSession(session.hard_limit_tokens, session.turns[: len(shared)], shared, at_seq)
+        self.sessions[body["session"]] = fork
+        return 201, session_answer(body["session"], fork) | {"forked_from": {"session": name, "at_seq": at_seq}}
+
+    def _change(self, session: FakeSession, turn_id: str, body: JsonObject | None) -> tuple[int, JsonObject]:
+        """Correct a turn, or, without a body, remove it."""
+        seq = session.seq_of(turn_id)
+        if seq is None:
+            is_rewound = turn_id in session.rewound
+            return _problem(409, "turn_rewound", "") if is_rewound else _problem(404, "turn_not_found", "")
+        at = session.seqs.index(seq)
+        old = session.turns[at]
+        new = {"id": turn_id, **(body or {"role": old["role"], "content": "[removed]", "removed": True})}
+        session.turns[at] = new
+        revision = session.revisions.get(turn_id, 0) + (new != old)
+        session.revisions[turn_id] = revision
+        turn = {"id": turn_id, "seq": seq, "tokens": tokens_of(new), "revision": revision}
+        return 200, {"turn": turn, "changed": new != old, "removed": body is None, **_change_numbers(session)}
 
     def _context(self, session: FakeSession, form: str) -> JsonObject:
         fragments = session.fragments()
@@ -146,7 +195,8 @@ class FakeGateway:
         }
 
     def _log(self, session: FakeSession, after_seq: int, limit: int) -> list[JsonObject]:
-        page = [{"seq": seq, **turn} for seq, turn in enumerate(session.turns, 1)][after_seq : after_seq + limit]
+        log = [{"seq": seq, **turn} for seq, turn in zip(session.seqs, session.turns, strict=True)]
+        page = [turn for turn in log if turn["seq"] > after_seq][:limit]
         for turn in page:
             if turn["id"] == self.changed_in_the_log:
                 turn["content"] = "something else"
@@ -177,6 +227,27 @@ def in_blocks(turn: JsonObject) -> tuple[str, list[JsonObject]]:
     return str(turn["role"]), blocks
 
 
+def context_state(session: FakeSession) -> JsonObject:
+    """Of an append or a change."""
+    return {
+        "version": session.version,
+        "swaps": session.swaps,
+        "tokens": session.tokens(),
+        "window_tokens": session.window_tokens(),
+        "hard_limit_tokens": session.hard_limit_tokens,
+        "status": "ok",
+    }
+
+
+def _change_numbers(session: FakeSession) -> JsonObject:
+    remains = [{"where": "redis append-only file", "until": "the rewrite that was started now"}]
+    return {"vectors_left": 0, "context": context_state(session), "remains": remains, "durability": "fast"}
+
+
+def _problem(status: int, code: str, detail: str) -> tuple[int, JsonObject]:
+    return status, {"code": code, "detail": detail, "status": status}
+
+
 def session_answer(name: str, session: FakeSession) -> JsonObject:
     """Of PUT and GET."""
     limit, window = session.hard_limit_tokens, session.window_tokens()
@@ -184,7 +255,7 @@ def session_answer(name: str, session: FakeSession) -> JsonObject:
         "session": name,
         "user": None,
         "limits": {"hard_limit_tokens": limit, "soft_threshold_tokens": session.soft_threshold_tokens},
-        "head_seq": len(session.turns),
+        "head_seq": session.head_seq,
         "version": session.version,
         "swaps": session.swaps,
         "status": "ok",
@@ -196,6 +267,7 @@ def session_answer(name: str, session: FakeSession) -> JsonObject:
         "limit_crossings": session.crossings,
         "ready_crossings": session.crossings,
         "embedded_to": len(session.turns),
+        "forked_from": None,
     }
 
 
@@ -240,7 +312,7 @@ def _handler(fake: FakeGateway) -> type[BaseHTTPRequestHandler]:
         def do_GET(self) -> None:
             self._serve()
 
-        do_POST = do_PUT = do_GET  # noqa: N815
+        do_POST = do_PUT = do_DELETE = do_GET  # noqa: N815
 
         def log_message(self, format: str, *args: object) -> None:  # noqa: A002
             pass
@@ -255,7 +327,7 @@ def _handler(fake: FakeGateway) -> type[BaseHTTPRequestHandler]:
                 self._send(status, headers, document)
                 return
             status, answer = fake.answer(self.command, self.path, body)
-            if fake.stores_then_drops and self.command == "POST":
+            if fake.stores_then_drops and self.command != "GET":
                 fake.stores_then_drops -= 1
                 self.close_connection = True
                 return

@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
 import httpx
@@ -13,10 +13,12 @@ from prefold.errors import UnavailableError
 from prefold.gateway.answers import Durability
 from prefold.gateway.background import InBackground
 from prefold.gateway.composition import Collaborators, application
+from prefold.gateway.durability import Store, watched_store
 from prefold.gateway.finding import Finder, Hit
 from prefold.gateway.guard import Guard, LoopbackGuard
 from prefold.gateway.rewriting import LogRewrites
 from prefold.gateway.settings import GatewaySettings
+from prefold.gateway.sweeping import opened_jobs
 from prefold.storage import Sessions, connect_sessions
 from prefold.tokens import load_counter
 
@@ -38,19 +40,48 @@ class DecidedIndex:
         mine = [hit for owner, hit in self.hits if owner == tenant and session in (None, hit.session)]
         return mine[:limit]
 
-    async def forget(
-        self, tenant: str, session: str, incarnation: str | None = None, *, other_than: str | None = None
+    async def forget(self, tenant: str, session: str, incarnation: str) -> int:
+        if self.is_down:
+            raise UnavailableError("the vector store does not answer")
+        gone = (tenant, session, incarnation)
+        self.hits = [(owner, hit) for owner, hit in self.hits if (owner, hit.session, hit.incarnation) != gone]
+        return 0
+
+    async def forget_turns(
+        self,
+        tenant: str,
+        session: str,
+        incarnation: str,
+        first_seq: int,
+        last_seq: int,
+        *,
+        below_revision: int | None = None,
     ) -> int:
         if self.is_down:
             raise UnavailableError("the vector store does not answer")
         self.hits = [
             (owner, hit)
             for owner, hit in self.hits
-            if (owner, hit.session) != (tenant, session)
-            or incarnation not in (None, hit.incarnation)
-            or hit.incarnation == other_than
+            if (owner, hit.session, hit.incarnation) != (tenant, session, incarnation)
+            or not first_seq <= hit.seq <= last_seq
+            or (below_revision is not None and hit.revision >= below_revision)
         ]
         return 0
+
+
+@dataclass
+class DecidedStore:
+    """Has room and holds the class that a test says."""
+
+    durability: Durability = "fast"
+
+    async def admit(self) -> None: ...
+
+    async def promised(self) -> Durability:
+        return self.durability
+
+    async def held(self) -> Durability:
+        return self.durability
 
 
 class SmallEmbedder:
@@ -86,20 +117,32 @@ def gateway_settings(**given: object) -> GatewaySettings:
 
 @asynccontextmanager
 async def served_gateway(
-    redis_url: str, *, guard: Guard | None = None, durability: Durability = "fast", **given: object
+    redis_url: str,
+    *,
+    guard: Guard | None = None,
+    durability: Durability = "fast",
+    watched: bool = False,
+    **given: object,
 ) -> AsyncIterator[Served]:
-    """A client of a gateway on that Redis; counter and embedder are loaded."""
-    settings = gateway_settings(**given)
+    """A client of a gateway on that Redis; counter and embedder are loaded.
+
+    Without ``watched`` the store has room and holds that class, whatever it is.
+    """
+    settings = gateway_settings(durability=durability, **given)
     index = DecidedIndex()
     counter = InBackground("counter", load_counter)
     embedder: InBackground[Embedder] = InBackground("embedder", SmallEmbedder)
     with ThreadPoolExecutor(1) as executor:
-        async with connect_sessions(redis_url) as sessions:
+        async with connect_sessions(redis_url) as sessions, AsyncExitStack() as stack:
             await counter.get()
             await embedder.get()
+            store: Store = DecidedStore(durability)
+            if watched:
+                store = await stack.enter_async_context(watched_store(sessions, settings))
             finder = Finder(sessions, index, embedder, executor)
             rewrites = LogRewrites(sessions.client)
-            parts = Collaborators(sessions, finder, index, rewrites, counter, guard or LoopbackGuard(), durability)
+            jobs = stack.enter_context(opened_jobs(settings.queue_url))
+            parts = Collaborators(sessions, finder, index, rewrites, counter, guard or LoopbackGuard(), store, jobs)
             app = application(settings, parts)
             transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:7077") as client:

@@ -26,6 +26,7 @@ from prefold.gateway.exchange import ClientGoneError, Exchange
 from prefold.gateway.guard import LoopbackGuard
 from prefold.gateway.metrics import Metrics
 from prefold.gateway.operations import Operation, OperationTable
+from tests.support.gateway import DecidedStore
 
 SECRET = "what the user said"
 
@@ -51,7 +52,7 @@ class Answered:
 
 def door_to(handler: Callable[[Exchange], Awaitable[Response]], *, most: int = 8, within: float = 5.0) -> Door:
     table = OperationTable([Operation("POST", "/x/{name}", "", handler, {})])
-    return Door(table, LoopbackGuard(), Metrics(), most_in_flight=most, answer_within_seconds=within)
+    return Door(table, LoopbackGuard(), Metrics(), DecidedStore(), most_in_flight=most, answer_within_seconds=within)
 
 
 async def ask(door: Door, *chunks: bytes, path: bytes = b"/x/a", gone: bool = False) -> Answered:
@@ -153,7 +154,8 @@ async def test_above_the_bound_a_request_is_refused_at_once_and_later_ones_are_s
     first = asyncio.create_task(ask(door))
     await entered.wait()
     refused = await ask(door)
-    assert (refused.status, refused.json()["code"]) == (503, "overloaded")
+    assert (refused.status, refused.json()["code"]) == (429, "overloaded")
+    assert refused.headers[b"retry-after"] == b"1"
     leave.set()
     assert (await first).status == 200
     assert (await ask(door)).status == 200

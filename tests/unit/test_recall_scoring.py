@@ -10,7 +10,7 @@ import pytest
 from prefold.errors import InvalidInputError
 from prefold.recall import CollectionSpec, collection_name, turn_point_id
 from prefold.recall.fuse import WORD_WEIGHT, WordScale, fused, highest_idf
-from prefold.recall.scope import Scope
+from prefold.recall.scope import Scope, TurnRange
 from prefold.storage.types import SessionRef
 
 REF = SessionRef("acme", "s1", "i1")
@@ -44,12 +44,18 @@ def test_another_turn_has_another_id(ref: SessionRef, seq: int, revision: int) -
 
 def test_every_filter_begins_with_the_tenant() -> None:
     whole = Scope(tenant="acme").filter()
-    part = Scope(tenant="acme", user="u", session="s", incarnation="i", first_seq=3, last_seq=9).filter()
+    ranges = (TurnRange(3, 9), TurnRange(12, 12, below_revision=2))
+    part = Scope(tenant="acme", user="u", session="s", incarnation="i", turns=ranges).filter()
     tenant = {"key": "tenant", "match": {"value": "acme"}}
     assert whole == {"must": [tenant]}
     assert part["must"][0] == tenant
-    assert [condition["key"] for condition in part["must"]] == ["tenant", "user", "session", "incarnation", "seq"]
-    assert part["must"][-1]["range"] == {"gte": 3, "lte": 9}
+    assert [condition["key"] for condition in part["must"][:-1]] == ["tenant", "user", "session", "incarnation"]
+    assert part["must"][-1] == {
+        "should": [
+            {"must": [{"key": "seq", "range": {"gte": 3, "lte": 9}}]},
+            {"must": [{"key": "seq", "range": {"gte": 12, "lte": 12}}, {"key": "revision", "range": {"lt": 2}}]},
+        ]
+    }
 
 
 def test_a_filter_without_a_tenant_cannot_be_written() -> None:
@@ -62,6 +68,22 @@ def test_an_empty_name_is_refused_because_it_would_not_narrow(name: str) -> None
     with pytest.raises(InvalidInputError) as raised:
         replace(Scope(tenant="acme"), **cast("dict[str, Any]", {name: ""}))
     assert raised.value.field == name
+
+
+def test_no_ranges_at_all_are_refused_because_they_would_read_like_every_turn() -> None:
+    with pytest.raises(InvalidInputError):
+        Scope(tenant="acme", session="s", turns=())
+
+
+def test_a_payload_is_admitted_only_within_the_ranges() -> None:
+    scope = Scope(tenant="acme", turns=(TurnRange(3, 4), TurnRange(7, 7, below_revision=2)))
+    admitted = [
+        (seq, revision)
+        for seq in range(2, 9)
+        for revision in range(3)
+        if scope.admits({"tenant": "acme", "seq": seq, "revision": revision})
+    ]
+    assert admitted == [(3, 0), (3, 1), (3, 2), (4, 0), (4, 1), (4, 2), (7, 0), (7, 1)]
 
 
 def test_a_payload_of_another_tenant_is_not_admitted() -> None:

@@ -143,6 +143,14 @@ def test_a_recount_of_openais_form_counts_the_system_once_and_calls_by_name_and_
     assert Recount(CountsWords()).of(context) == 2 + (4 + 3 + 1 + 2) + (4 + 3 + 1)
 
 
+def test_thinking_is_counted_by_its_text_and_not_by_the_signature_that_seals_it() -> None:
+    thinking = {"type": "thinking", "thinking": "one two", "signature": "c2ln bmVk c2ln bmVk"}
+    sealed = {"type": "redacted_thinking", "data": "c2ln bmVk"}
+    context = context_of("anthropic", "", {"role": "assistant", "content": [thinking, sealed]})
+
+    assert Recount(CountsWords()).of(context) == 4 + (3 + 2) + 3
+
+
 def test_base64_is_never_counted_as_text() -> None:
     data = {"type": "base64", "data": "a b c d"}
     blocks = [{"type": "document", "source": data}, {"type": "image", "source": data}]

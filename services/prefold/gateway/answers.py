@@ -36,7 +36,7 @@ class AppendAnswer(Struct, frozen=True, kw_only=True):
     turns: list[AcceptedTurn]
     context: ContextNumbers
     durability: Durability
-    """``durable``: every acknowledged turn is on disk. ``fast``: a crash of the store may lose the last ones."""
+    """``durable``: on disk, and on replicas where there are any. ``fast``: a crash of the store may lose the last turns."""
 
 
 class SessionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -101,6 +101,13 @@ class Build(Struct, frozen=True, kw_only=True):
     lease_until: str
 
 
+class ForkOrigin(Struct, frozen=True, kw_only=True):
+    """The session that this one was forked from, and the last turn that both share."""
+
+    session: str
+    at_seq: Count
+
+
 class SessionAnswer(Struct, frozen=True, kw_only=True):
     """A session as it stands."""
 
@@ -127,12 +134,13 @@ class SessionAnswer(Struct, frozen=True, kw_only=True):
     system: str | None
     tools: list[Any] | None
     metadata: dict[str, Any] | None
+    forked_from: ForkOrigin | None
     created_at: str
     updated_at: str
 
 
 class LoggedTurn(Struct, frozen=True, kw_only=True):
-    """A turn verbatim as it was published, with its ``seq``."""
+    """A turn verbatim as it was published, or corrected last, with its ``seq``."""
 
     seq: Count
     id: str
@@ -144,6 +152,8 @@ class LoggedTurn(Struct, frozen=True, kw_only=True):
     tool_calls: list[dict[str, Any]] | UnsetType = UNSET
     tool_call_id: str | UnsetType = UNSET
     metadata: dict[str, Any] | UnsetType = UNSET
+    removed: bool | UnsetType = UNSET
+    """``true``: the turn was removed, and ``content`` is a fixed marker."""
 
 
 class TurnsAnswer(Struct, frozen=True, kw_only=True):
@@ -232,7 +242,7 @@ class Remains(Struct, frozen=True, kw_only=True):
 
 
 class ErasureAnswer(Struct, frozen=True, kw_only=True):
-    """The receipt of an erasure, written after every store was read again."""
+    """The receipt of an erasure: what every store still had when it was read again. A worker looks once more later."""
 
     session: str
     erased_at: str
@@ -240,7 +250,22 @@ class ErasureAnswer(Struct, frozen=True, kw_only=True):
     """Removed by this call; 0 when the session had been erased before."""
     keys_left: int
     """Of the session in Redis, its tombstone apart."""
-    vectors_left: int
+    events_left: int
+    due_left: int
+    """Work that is still due for it, but for the worker's look."""
+    dead_letters_left: int
+    commands_left: int | None
+    """In the session store's log of slow commands, which quotes them. ``null``: not checked."""
+    jobs_left: int | None
+    """That name it on the job queue. ``null``: not checked."""
+    vectors_left: int | None
+    """``null``: not checked."""
+    not_checked: list[str]
+    """Stores that did not answer or do not let us look; ``remains`` says what becomes of what they hold."""
+    opened_anew: bool
+    """Somebody has opened the session again meanwhile; ``jobs_left`` may name the new life."""
+    forks: list[str]
+    """Sessions that were made of its turns: each is a session of its own, and stays."""
     remains: list[Remains]
 
 

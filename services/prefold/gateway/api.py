@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from starlette.responses import Response
 
 from prefold.assembly import LEAST_BUDGET_TOKENS
-from prefold.gateway import answers
+from prefold.gateway import answers, change_answers
+from prefold.gateway.change_calls import ChangeCalls
 from prefold.gateway.context_calls import MOST_BUDGET_TOKENS, MOST_QUERY_CHARS, ContextCalls
 from prefold.gateway.erasure_calls import ErasureCalls
 from prefold.gateway.exchange import Exchange
@@ -18,14 +19,11 @@ from prefold.gateway.session_calls import SessionCalls
 from prefold.gateway.turn_calls import TurnCalls
 
 _SESSION = "/v1/sessions/{session}"
+_TURN = f"{_SESSION}/turns/{{turn}}"
 _USER = "/v1/users/{user}"
 _BODY_REFUSALS = (400, 408, 413, 415, 422)
 
 _LATER: tuple[tuple[str, str, str], ...] = (
-    ("POST", f"{_SESSION}/rewind", "Go back to an earlier turn"),
-    ("POST", f"{_SESSION}/fork", "Copy the session up to a turn"),
-    ("PUT", f"{_SESSION}/turns/{{turn}}", "Correct a turn"),
-    ("DELETE", f"{_SESSION}/turns/{{turn}}", "Remove a turn"),
     ("GET", f"{_SESSION}/state", "Read the pinned state"),
     ("PUT", f"{_SESSION}/state", "Replace the pinned state"),
     ("PATCH", f"{_SESSION}/state", "Change the pinned state"),
@@ -48,6 +46,7 @@ class Calls:
     turns: TurnCalls
     contexts: ContextCalls
     sessions: SessionCalls
+    changes: ChangeCalls
     search: SearchCalls
     erasure: ErasureCalls
     health: HealthCalls
@@ -55,7 +54,13 @@ class Calls:
 
 def operations_of(calls: Calls) -> list[Operation]:
     """The whole table."""
-    return [*_conversation_operations(calls), *_search_operations(calls), *_health_operations(calls), *_later()]
+    return [
+        *_conversation_operations(calls),
+        *_change_operations(calls.changes),
+        *_search_operations(calls),
+        *_health_operations(calls),
+        *_later(),
+    ]
 
 
 def _conversation_operations(calls: Calls) -> list[Operation]:
@@ -68,6 +73,7 @@ def _conversation_operations(calls: Calls) -> list[Operation]:
             {201: answers.AppendAnswer},
             body=answers.TurnBody | answers.TurnsBody,
             refusals=(*_BODY_REFUSALS, 409, 410),
+            grows=True,
         ),
         Operation(
             "GET",
@@ -98,6 +104,7 @@ def _conversation_operations(calls: Calls) -> list[Operation]:
             {200: answers.SessionAnswer},
             body=answers.SessionBody,
             refusals=(*_BODY_REFUSALS, 409),
+            grows=True,
         ),
         Operation(
             "GET",
@@ -114,6 +121,48 @@ def _conversation_operations(calls: Calls) -> list[Operation]:
             calls.erasure.session,
             {200: answers.ErasureAnswer},
             refusals=(400, 404, 422),
+        ),
+    ]
+
+
+def _change_operations(changes: ChangeCalls) -> list[Operation]:
+    return [
+        Operation(
+            "POST",
+            f"{_SESSION}/rewind",
+            "Take back every turn after one; repeating is safe",
+            changes.rewind,
+            {200: change_answers.RewindAnswer},
+            body=change_answers.RewindBody,
+            refusals=(*_BODY_REFUSALS, 404, 410),
+        ),
+        Operation(
+            "POST",
+            f"{_SESSION}/fork",
+            "Begin a new session with the turns up to one; repeating is safe",
+            changes.fork,
+            {201: answers.SessionAnswer},
+            body=change_answers.ForkBody,
+            refusals=(*_BODY_REFUSALS, 404, 409, 410),
+            grows=True,
+        ),
+        Operation(
+            "PUT",
+            _TURN,
+            "Correct a turn; role, place and tool calls stay",
+            changes.edit,
+            {200: change_answers.ChangeAnswer},
+            body=answers.TurnBody,
+            refusals=(*_BODY_REFUSALS, 404, 409, 410),
+            grows=True,
+        ),
+        Operation(
+            "DELETE",
+            _TURN,
+            "Remove what a turn says; a marker stands in its place. Repeating is safe",
+            changes.remove,
+            {200: change_answers.ChangeAnswer},
+            refusals=(400, 404, 409, 410, 422),
         ),
     ]
 
@@ -137,7 +186,7 @@ def _health_operations(calls: Calls) -> list[Operation]:
     probe: Mapping[int, object] = {200: answers.Health, 503: answers.Health}
     return [
         Operation("GET", "/livez", "The process serves requests", health.livez, {200: answers.Health}, public=True),
-        Operation("GET", "/readyz", "Turns can be taken", health.readyz, probe, public=True),
+        Operation("GET", "/readyz", "Sessions can be served", health.readyz, probe, public=True),
         Operation("GET", "/metrics", "Counts in Prometheus' text format", health.metrics, {200: str}, public=True),
         Operation("GET", "/openapi.json", "This description", health.openapi, {200: dict}, public=True),
     ]

@@ -4,18 +4,19 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import Protocol
 
 import structlog
 
 from prefold.cli.main import version
-from prefold.gateway.answers import Durability
 from prefold.gateway.api import Calls, operations_of
 from prefold.gateway.background import InBackground
+from prefold.gateway.change_calls import ChangeCalls, TurnForgettingIndex
 from prefold.gateway.context_calls import ContextCalls
 from prefold.gateway.credentials import KeyRing
 from prefold.gateway.door import Door
-from prefold.gateway.durability import verified_durability
-from prefold.gateway.erasure_calls import ErasureCalls, ForgettingIndex
+from prefold.gateway.durability import Store, watched_store
+from prefold.gateway.erasure_calls import ErasureCalls
 from prefold.gateway.finding import ContextRecall, Finder
 from prefold.gateway.guard import Guard, KeyGuard, LoopbackGuard
 from prefold.gateway.health_calls import HealthCalls
@@ -26,6 +27,7 @@ from prefold.gateway.rewriting import LogRewrites, opened_rewrites
 from prefold.gateway.search_calls import SearchCalls
 from prefold.gateway.session_calls import SessionCalls
 from prefold.gateway.settings import GatewaySettings
+from prefold.gateway.sweeping import ForgettingIndex, NamingJobs, Sweep, opened_jobs
 from prefold.gateway.turn_calls import TurnCalls
 from prefold.gateway.vectors import opened_finder
 from prefold.storage import Sessions, connect_sessions
@@ -34,17 +36,22 @@ from prefold.tokens import TokenCounter, load_counter
 log = structlog.get_logger(__name__)
 
 
+class Index(ForgettingIndex, TurnForgettingIndex, Protocol):
+    """The vectors, as erasures and changes need them."""
+
+
 @dataclass(frozen=True, slots=True)
 class Collaborators:
     """What the calls work with."""
 
     sessions: Sessions
     finder: Finder
-    index: ForgettingIndex
+    index: Index
     rewrites: LogRewrites
     counter: InBackground[TokenCounter]
     guard: Guard
-    durability: Durability
+    store: Store
+    jobs: NamingJobs | None = None
 
 
 @asynccontextmanager
@@ -59,11 +66,12 @@ async def gateway(settings: GatewaySettings) -> AsyncIterator[Door]:
         counter.start()
         connecting = connect_sessions(settings.redis_url, max_connections=settings.redis_max_connections)
         sessions = await stack.enter_async_context(connecting)
-        durability = await verified_durability(sessions.client, settings.durability)
+        store = await stack.enter_async_context(watched_store(sessions, settings))
         await sessions.load_scripts()
         finder, index = await stack.enter_async_context(opened_finder(settings, sessions))
         rewrites = await stack.enter_async_context(opened_rewrites(sessions.client))
-        yield application(settings, Collaborators(sessions, finder, index, rewrites, counter, guard, durability))
+        jobs = stack.enter_context(opened_jobs(settings.queue_url))
+        yield application(settings, Collaborators(sessions, finder, index, rewrites, counter, guard, store, jobs))
 
 
 def application(settings: GatewaySettings, parts: Collaborators) -> Door:
@@ -72,11 +80,12 @@ def application(settings: GatewaySettings, parts: Collaborators) -> Door:
     sessions, counter = parts.sessions, parts.counter
     recall = ContextRecall(parts.finder, within_seconds=settings.recall_deadline_ms / 1000)
     calls = Calls(
-        turns=TurnCalls(sessions, counter, settings, parts.durability),
+        turns=TurnCalls(sessions, counter, settings, parts.store),
         contexts=ContextCalls(sessions, counter, recall),
         sessions=SessionCalls(sessions, counter, settings),
+        changes=ChangeCalls(sessions, parts.index, parts.rewrites, counter, settings, parts.store),
         search=SearchCalls(parts.finder, settings),
-        erasure=ErasureCalls(sessions, parts.index, parts.rewrites),
+        erasure=ErasureCalls(sessions, Sweep(sessions, parts.index, parts.jobs), parts.rewrites),
         health=HealthCalls(sessions.client, counter, metrics, lambda: document),
     )
     table = OperationTable(operations_of(calls))
@@ -85,6 +94,7 @@ def application(settings: GatewaySettings, parts: Collaborators) -> Door:
         table,
         parts.guard,
         metrics,
+        parts.store,
         most_in_flight=settings.requests_in_flight,
         answer_within_seconds=settings.request_timeout_ms / 1000,
     )

@@ -11,7 +11,8 @@ import structlog
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from prefold.errors import PrefoldError, UnavailableError
+from prefold.errors import OverloadedError, PrefoldError, UnavailableError
+from prefold.gateway.durability import Store
 from prefold.gateway.exchange import ClientGoneError, Exchange
 from prefold.gateway.guard import Guard
 from prefold.gateway.metrics import Metrics
@@ -31,6 +32,7 @@ class Door:
         table: OperationTable,
         guard: Guard,
         metrics: Metrics,
+        store: Store,
         *,
         most_in_flight: int,
         answer_within_seconds: float,
@@ -38,6 +40,7 @@ class Door:
         self._table = table
         self._guard = guard
         self._metrics = metrics
+        self._store = store
         self._most_in_flight = most_in_flight
         self._within = answer_within_seconds
         self._numbers = itertools.count(1)
@@ -97,9 +100,11 @@ class Door:
 
     async def _handle(self, operation: Operation, exchange: Exchange) -> Response:
         if self._metrics.in_flight > self._most_in_flight and not operation.public:  # probes are answered all the same
-            raise UnavailableError("too many requests at once", code="overloaded")
+            raise OverloadedError("too many requests at once")
         try:
             async with asyncio.timeout(self._within) as exchange.deadline:
+                if operation.grows:
+                    await self._store.admit()
                 return await operation.handler(exchange)
         except TimeoutError as error:
             raise UnavailableError("the stores did not answer in time", code="timeout") from error

@@ -61,6 +61,11 @@ class Exchange:
         held = {one.strip().removeprefix("W/") for one in given.decode("latin-1").split(",")}
         return tag in held or "*" in held
 
+    def take_time(self, seconds: float) -> None:
+        """Gives the answer so long from now, where it has less: for work that grows with the session."""
+        if self.deadline is not None and (when := self.deadline.when()) is not None:
+            self.deadline.reschedule(max(when, asyncio.get_running_loop().time() + seconds))
+
     async def body(self, *, most_bytes: int, within_seconds: float) -> bytes:
         """The whole JSON body as bytes. Refuses another media type or any encoding (415), and too much (413)."""
         self._check_media()

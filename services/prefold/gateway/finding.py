@@ -126,11 +126,12 @@ class Finder:
         view = await lives.view(hit.session)
         if view is None or view.ref.incarnation != hit.incarnation or not 0 < hit.seq <= view.head_seq:
             return None
+        # Of this very life: the session may have been erased and made anew since the look, for another user.
         async with self._places:
-            page = await self._sessions.read_turns(lives.tenant, hit.session, hit.seq - 1, 1)
-        if not page or (page[0].seq, page[0].revision) != (hit.seq, hit.revision):
+            turn = await self._sessions.turn_of_life(view.ref, hit.seq)
+        if turn is None or turn.removed or turn.revision != hit.revision:
             return None
-        return found_turn(hit.session, page[0], hit.score)
+        return found_turn(hit.session, turn, hit.score)
 
 
 class _Lives:

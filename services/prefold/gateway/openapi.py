@@ -14,7 +14,11 @@ from prefold.gateway.operations import Operation
 _REFERENCE = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _NAME_SCHEMA = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._@+=|~-]{0,127}$"}
-_COMMON_REFUSALS = (401, 403, 500, 503)
+_PATH_SCHEMAS: Mapping[str, dict[str, Any]] = {
+    "turn": {"type": "string", "minLength": 1, "maxLength": 256, "description": "The producer's id, percent-encoded."},
+}
+"""Of path parameters that are no names."""
+_COMMON_REFUSALS = (401, 403, 429, 500, 503)
 _TEXT_ANSWERS: Mapping[object, str] = {str: "text/plain"}
 
 
@@ -82,7 +86,7 @@ def _operation_id(operation: Operation) -> str:
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
     return [
-        {"name": name, "in": "path", "required": True, "schema": _NAME_SCHEMA}
+        {"name": name, "in": "path", "required": True, "schema": _PATH_SCHEMAS.get(name, _NAME_SCHEMA)}
         for name in _PARAMETER.findall(operation.path)
     ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from urllib.parse import unquote
+from urllib.parse import unquote_to_bytes
 
 from starlette.responses import Response
 
@@ -40,6 +40,8 @@ class Operation:
     """Statuses of problem documents beside those that every call can give."""
     public: bool = False
     """Needs no credential."""
+    grows: bool = False
+    """Stores more than there was: refused while the session store is nearly full or does not keep its promises."""
 
 
 @dataclass(slots=True)
@@ -102,6 +104,6 @@ class OperationTable:
 
 def _decoded(segment: str, name: str) -> str:
     try:
-        return unquote(segment, errors="strict")
+        return unquote_to_bytes(segment.encode("latin-1")).decode()
     except UnicodeDecodeError as error:
         raise InvalidInputError("is not UTF-8", code="invalid_id", field=name) from error

@@ -100,6 +100,7 @@ def session_answer(view: SessionView) -> SessionAnswer:
         system=view.system or None,
         tools=stored_json(view.tools),
         metadata=stored_json(view.metadata),
+        forked_from=_origin(view),
         created_at=iso_time(view.created_at_ms),
         updated_at=iso_time(view.updated_at_ms),
     )
@@ -109,6 +110,11 @@ def iso_time(milliseconds: int) -> str:
     """RFC 3339 in UTC."""
     moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _origin(view: SessionView) -> answers.ForkOrigin | None:
+    origin = view.forked_from
+    return None if origin is None else answers.ForkOrigin(session=origin.session, at_seq=origin.at_seq)
 
 
 def _standby(view: SessionView) -> answers.Standby | None:

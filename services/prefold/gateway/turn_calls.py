@@ -13,18 +13,19 @@ from prefold.conversation.ids import check_name
 from prefold.conversation.turns import PreparedTurn
 from prefold.errors import InvalidInputError, TooLargeError
 from prefold.gateway import answers
-from prefold.gateway.answers import AppendAnswer, Durability
+from prefold.gateway.answers import AppendAnswer, ContextNumbers, Durability
 from prefold.gateway.background import InBackground
 from prefold.gateway.bodies import json_response, raw_response, read_object
+from prefold.gateway.durability import Store
 from prefold.gateway.exchange import Exchange, whole_number
 from prefold.gateway.settings import GatewaySettings
 from prefold.storage import Sessions
-from prefold.storage.types import AppendResult
+from prefold.storage.types import AppendResult, ChangeResult
 from prefold.tokens import TokenCounter
 
 _DEFAULT_PAGE = 100
 _MOST_PAGE = 500
-_THREAD_FROM_BYTES = 65_536
+THREAD_FROM_BYTES = 65_536
 """Larger bodies are read and counted in a thread, so that they do not hold up the others."""
 
 
@@ -32,12 +33,12 @@ class TurnCalls:
     """Appends turns and reads them back."""
 
     def __init__(
-        self, sessions: Sessions, counter: InBackground[TokenCounter], settings: GatewaySettings, durability: Durability
+        self, sessions: Sessions, counter: InBackground[TokenCounter], settings: GatewaySettings, store: Store
     ) -> None:
         self._sessions = sessions
         self._counter = counter
         self._settings = settings
-        self._durability = durability
+        self._store = store
 
     async def append(self, exchange: Exchange) -> Response:
         """Store one turn, or several all or none."""
@@ -46,12 +47,12 @@ class TurnCalls:
         settings = self._settings
         raw = await exchange.body(most_bytes=settings.request_max_bytes, within_seconds=settings.body_timeout_ms / 1000)
         counter = await self._counter.get()
-        if len(raw) > _THREAD_FROM_BYTES:
+        if len(raw) > THREAD_FROM_BYTES:
             prepared = await asyncio.to_thread(prepare, raw, counter, settings)
         else:
             prepared = prepare(raw, counter, settings)
         result = await self._sessions.append(exchange.tenant, session, prepared)
-        return json_response(append_answer(result, self._durability), 201)
+        return json_response(append_answer(result, await self._store.promised()), 201)
 
     async def read(self, exchange: Exchange) -> Response:
         """A page of the log."""
@@ -70,19 +71,28 @@ def prepare(raw: bytes, counter: TokenCounter, settings: GatewaySettings) -> lis
     document = read_object(raw, settings.request_max_bytes)
     if "turns" not in document:
         _check_size(len(raw), settings.turn_max_bytes, "body")
-        return [_prepare_one(document, counter)]
+        return [prepare_one(document, counter)]
     turns = _listed(document, settings.turns_per_request)
     if len(raw) > settings.turn_max_bytes:
         for number, turn in enumerate(turns):
             _check_size(len(encode(turn)), settings.turn_max_bytes, f"turns[{number}]")
-    return [prepare_turn(turn, number, counter, _new_id) for number, turn in enumerate(turns)]
+    prepared: list[PreparedTurn] = []
+    calls = 0
+    for number, turn in enumerate(turns):
+        prepared.append(prepare_turn(turn, number, counter, _new_id))
+        calls += len(prepared[-1].call_ids) + len(prepared[-1].results)
+        if calls > settings.calls_per_request:
+            raise TooLargeError(
+                f"at most {settings.calls_per_request} tool calls and results in one call", field="turns"
+            )
+    return prepared
 
 
-def _prepare_one(document: dict[str, Any], counter: TokenCounter) -> PreparedTurn:
+def prepare_one(document: dict[str, Any], counter: TokenCounter) -> PreparedTurn:
+    """A turn that is the whole body, so that paths begin at its members."""
     try:
         return prepare_turn(document, 0, counter, _new_id)
     except InvalidInputError as error:
-        # The body is the turn itself, so paths begin at its members.
         error.field = error.field.removeprefix("turns[0]").removeprefix(".") if error.field else None
         raise
 
@@ -98,15 +108,20 @@ def append_answer(result: AppendResult, durability: Durability) -> AppendAnswer:
             answers.AcceptedTurn(id=turn.id, seq=turn.seq, tokens=turn.tokens, duplicate=turn.duplicate)
             for turn in result.turns
         ],
-        context=answers.ContextNumbers(
-            version=result.version,
-            swaps=result.swaps,
-            tokens=result.tokens,
-            window_tokens=result.window_tokens,
-            hard_limit_tokens=result.hard_limit_tokens,
-            status=result.status,
-        ),
+        context=context_numbers(result),
         durability=durability,
+    )
+
+
+def context_numbers(result: AppendResult | ChangeResult) -> ContextNumbers:
+    """Where the context stands after a call."""
+    return ContextNumbers(
+        version=result.version,
+        swaps=result.swaps,
+        tokens=result.tokens,
+        window_tokens=result.window_tokens,
+        hard_limit_tokens=result.hard_limit_tokens,
+        status=result.status,
     )
 
 

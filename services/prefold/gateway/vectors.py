@@ -13,7 +13,7 @@ from prefold.errors import UnavailableError
 from prefold.gateway.background import InBackground
 from prefold.gateway.finding import Finder, Hit
 from prefold.gateway.settings import GatewaySettings
-from prefold.recall import CollectionSpec, VectorIndex, forget_turns, query_words
+from prefold.recall import CollectionSpec, TurnRange, VectorIndex, forget_turns, query_words
 from prefold.recall.server import VectorServer
 from prefold.recall.transport import HttpTransport
 from prefold.storage import Sessions
@@ -54,11 +54,26 @@ class EmbeddedTurns:
             if hit.ref.tenant == tenant
         ]
 
-    async def forget(
-        self, tenant: str, session: str, incarnation: str | None = None, *, other_than: str | None = None
+    async def forget(self, tenant: str, session: str, incarnation: str) -> int:
+        """Deletes a life's vectors in the collections of all embedders; how many a second look still finds."""
+        return await forget_turns(self._server, tenant, session=session, incarnation=incarnation)
+
+    async def forget_turns(
+        self,
+        tenant: str,
+        session: str,
+        incarnation: str,
+        first_seq: int,
+        last_seq: int,
+        *,
+        below_revision: int | None = None,
     ) -> int:
-        """Deletes the vectors in the collections of all embedders; how many a second look still finds."""
-        return await forget_turns(self._server, tenant, session=session, incarnation=incarnation, other_than=other_than)
+        """Deletes what earlier revisions of these turns left, or all of it, in the collections of all embedders.
+
+        How many vectors a second look still finds. Raises ``UnavailableError``; a worker deletes them later then.
+        """
+        changed = TurnRange(first_seq, last_seq, below_revision)
+        return await forget_turns(self._server, tenant, session=session, incarnation=incarnation, turns=[changed])
 
     async def _opened(self) -> VectorIndex:
         if self._index is None:

@@ -55,6 +55,8 @@ class Recount:
             return 0
         if kind == "tool_result":
             return self._content(block.get("content"))
+        if kind in ("thinking", "redacted_thinking"):  # a signature is no text either: it stands for what it hides
+            return self._text(block.get("thinking", ""))
         return self._text(orjson.dumps(block).decode())
 
     def _openai_call(self, function: Mapping[str, Any]) -> int:

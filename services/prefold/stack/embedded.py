@@ -10,6 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from prefold.config.addresses import Addresses
 from prefold.config.settings import Durability
 from prefold.stack.parts import Plan, RoleCommand, make_plan, role_command
 from prefold.stack.places import DataFolder
@@ -40,6 +41,7 @@ class EmbeddedStack:
         self.folder = DataFolder(settings.data_dir)
         try:
             self.plan: Plan = make_plan(settings, self.folder, command)
+            self._addresses().write(self.folder.path)
         except BaseException:
             self.folder.close()
             raise
@@ -80,7 +82,14 @@ class EmbeddedStack:
     def stop(self) -> None:
         """End all processes and give the data folder free. Twice, or before the start, is legal."""
         self._supervisor.stop()
+        if not self.folder.is_closed:  # afterwards the file may be another stack's
+            Addresses.remove(self.folder.path)
         self.folder.close()
+
+    def _addresses(self) -> Addresses:
+        """What other commands on this machine need to find the parts."""
+        plan = self.plan
+        return Addresses(plan.redis_url, plan.queue_url, plan.qdrant_url, plan.qdrant_api_key)
 
     def pids(self) -> dict[str, int]:
         """Process ids of the parts that run now, by name."""

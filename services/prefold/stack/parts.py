@@ -20,6 +20,9 @@ from prefold.stack.supervisor import Part
 
 LOOPBACK = "127.0.0.1"
 
+_SOON = {"PREFOLD_WORKER_STOP_SECONDS": "1"}
+"""A worker that is told to stop gives its work back while there is time: parts are killed after seconds."""
+
 RoleCommand = Callable[[str], list[str]]
 """Command line of a role such as ``worker embed``."""
 
@@ -89,7 +92,7 @@ def _environment(settings: StackSettings) -> dict[str, str]:
     """What every process gets: our own environment with the settings that hold here."""
     ours = {variable_of(StackSettings, name) for name in StackSettings.model_fields}
     inherited = {name: value for name, value in os.environ.items() if name not in ours}
-    return inherited | environment_of(settings) | {"PREFOLD_LOG_FORMAT": "json"}
+    return _SOON | inherited | environment_of(settings) | {"PREFOLD_LOG_FORMAT": "json"}
 
 
 def _redis_servers(settings: StackSettings, folder: DataFolder) -> dict[str, RedisServer]:

@@ -45,6 +45,11 @@ class DataFolder:
         """To be inherited by every child that writes into the folder."""
         return self._lock
 
+    @property
+    def is_closed(self) -> bool:
+        """True once it was given free."""
+        return self._lock < 0
+
     def folder(self, name: str) -> Path:
         """A folder for one part, made where it is missing."""
         made = self.path / name

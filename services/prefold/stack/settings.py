@@ -9,6 +9,7 @@ from prefold.config.settings import (
     HttpUrl,
     ListenSettings,
     RedisUrl,
+    SessionsUrl,
     SummarizerSettings,
 )
 
@@ -16,7 +17,7 @@ from prefold.config.settings import (
 class StackSettings(ListenSettings, DataDirSettings, DurabilitySettings, EmbedderSettings, SummarizerSettings):
     """An address replaces the embedded part; the other settings are passed on to the processes."""
 
-    redis_url: RedisUrl | None = Field(None, description="Redis of the sessions, instead of the embedded one.")
+    redis_url: SessionsUrl | None = Field(None, description="Redis of the sessions, instead of the embedded one.")
     queue_url: RedisUrl | None = Field(None, description="Redis of the job queue, instead of the embedded one.")
     qdrant_url: HttpUrl | None = Field(None, description="Qdrant, instead of the embedded vector store.")
     qdrant_api_key: SecretStr | None = Field(

@@ -18,9 +18,10 @@ from prefold.stack.leash import leashed
 LOG_LIMIT_BYTES = 8 * 1024 * 1024
 """A log that is longer moves to ``NAME.log.1``, whose former content is lost."""
 
-_FIRST_PAUSE_SECONDS = 1.0
+_FIRST_PAUSE_SECONDS = 0.2
 _LONGEST_PAUSE_SECONDS = 10.0
-_STABLE_AFTER_SECONDS = 60.0
+_STABLE_AFTER_SECONDS = 10.0
+"""A program that cannot work ends sooner; one that ran so long died of something else."""
 _LOOK_EVERY_SECONDS = 0.2
 _READY_LOOK_EVERY_SECONDS = 0.02
 

@@ -28,6 +28,8 @@ COMMANDS = {
     "demo": Command("prefold.replay.main:demo", "replay a support conversation and watch the context"),
     "replay": Command("prefold.replay.main:main", "publish a JSONL conversation turn by turn"),
     "context": Command("prefold.replay.main:context", "show what the model would see of a session"),
+    "doctor": Command("prefold.doctor.main:main", "say what is not as promised, and how to mend it"),
+    "dead-letters": Command("prefold.deadletters.main:main", "list, replay or erase work that was set aside"),
     "gateway": Command("prefold.gateway.main:main", "process: the HTTP API"),
     "dispatcher": Command("prefold.dispatcher.main:main", "process: turns events into jobs"),
     "worker": Command("prefold.worker.main:main", "process: runs jobs; worker embed | worker compact"),

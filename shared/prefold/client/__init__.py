@@ -4,7 +4,8 @@
         prefold.append("chat-42", "user", "Where is my parcel?")
         answer = anthropic.messages.create(model=…, max_tokens=…, **prefold.context("chat-42").anthropic())
 
-Refusals and outages are the errors of ``prefold.errors``.
+``prefold.rewind``, ``fork``, ``edit_turn`` and ``remove_turn`` take back, branch off, correct and remove what was said.
+All calls try again by themselves and are safe to repeat. Refusals and outages are the errors of ``prefold.errors``.
 """
 
 from prefold.client.asynchronous import AsyncPrefold
@@ -13,9 +14,14 @@ from prefold.client.results import (
     Appended,
     AppendedTurn,
     BuildState,
+    Changed,
+    ChangedTurn,
     Context,
     ContextState,
+    ForkOrigin,
     Found,
+    Remains,
+    Rewound,
     Session,
     StandbyState,
 )
@@ -26,11 +32,16 @@ __all__ = [
     "AppendedTurn",
     "AsyncPrefold",
     "BuildState",
+    "Changed",
+    "ChangedTurn",
     "Context",
     "ContextState",
+    "ForkOrigin",
     "Found",
     "Prefold",
+    "Remains",
     "RetryPolicy",
+    "Rewound",
     "Session",
     "StandbyState",
 ]

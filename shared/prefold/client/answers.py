@@ -12,11 +12,16 @@ from prefold.client.results import (
     Appended,
     AppendedTurn,
     BuildState,
+    Changed,
+    ChangedTurn,
     Context,
     ContextState,
+    ForkOrigin,
     Format,
     Found,
     JsonObject,
+    Remains,
+    Rewound,
     Session,
     StandbyState,
 )
@@ -101,20 +106,23 @@ def retry_after(headers: Mapping[str, str]) -> timedelta | None:
 
 def parse_appended(answer: JsonObject) -> Appended:
     """Of ``POST …/turns``."""
-    state = answer["context"]
     return Appended(
         turns=tuple(
             AppendedTurn(turn["id"], turn["seq"], turn["tokens"], turn["duplicate"]) for turn in answer["turns"]
         ),
-        context=ContextState(
-            version=state["version"],
-            swaps=state["swaps"],
-            tokens=state["tokens"],
-            window_tokens=state["window_tokens"],
-            hard_limit_tokens=state["hard_limit_tokens"],
-            status=state["status"],
-        ),
+        context=_context_state(answer["context"]),
         durability=answer["durability"],
+    )
+
+
+def _context_state(state: Mapping[str, Any]) -> ContextState:
+    return ContextState(
+        version=state["version"],
+        swaps=state["swaps"],
+        tokens=state["tokens"],
+        window_tokens=state["window_tokens"],
+        hard_limit_tokens=state["hard_limit_tokens"],
+        status=state["status"],
     )
 
 
@@ -136,7 +144,7 @@ def parse_context(answer: JsonObject, form: Format) -> Context:
 
 def parse_session(answer: JsonObject) -> Session:
     """Of ``PUT`` and ``GET /v1/sessions/{session}``."""
-    standby, build = answer["standby"], answer["build"]
+    standby, build, origin = answer["standby"], answer["build"], answer.get("forked_from")
     return Session(
         session=answer["session"],
         user=answer["user"],
@@ -155,6 +163,7 @@ def parse_session(answer: JsonObject) -> Session:
         limit_crossings=answer["limit_crossings"],
         ready_crossings=answer["ready_crossings"],
         embedded_to=answer["embedded_to"],
+        forked_from=ForkOrigin(origin["session"], origin["at_seq"]) if origin else None,
     )
 
 
@@ -178,3 +187,35 @@ def _found(hit: Mapping[str, Any]) -> Found:
         text=hit["text"],
         score=hit["score"],
     )
+
+
+def parse_rewound(answer: JsonObject) -> Rewound:
+    """Of ``POST …/rewind``."""
+    return Rewound(
+        session=answer["session"],
+        to_seq=answer["to_seq"],
+        turns=answer["turns"],
+        head_seq=answer["head_seq"],
+        context=_context_state(answer["context"]),
+        vectors_left=answer["vectors_left"],
+        remains=_remains(answer),
+        durability=answer["durability"],
+    )
+
+
+def parse_changed(answer: JsonObject) -> Changed:
+    """Of ``PUT`` and ``DELETE …/turns/{turn}``."""
+    turn = answer["turn"]
+    return Changed(
+        turn=ChangedTurn(turn["id"], turn["seq"], turn["tokens"], turn["revision"]),
+        changed=answer["changed"],
+        removed=answer["removed"],
+        context=_context_state(answer["context"]),
+        vectors_left=answer["vectors_left"],
+        remains=_remains(answer),
+        durability=answer["durability"],
+    )
+
+
+def _remains(answer: JsonObject) -> tuple[Remains, ...]:
+    return tuple(Remains(one["where"], one["until"]) for one in answer["remains"])

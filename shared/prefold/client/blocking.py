@@ -11,7 +11,7 @@ from prefold.client import calls
 from prefold.client.answers import read
 from prefold.client.calls import Call
 from prefold.client.connecting import DEFAULT_URL, client_options
-from prefold.client.results import Appended, Context, Format, Found, JsonObject, Session
+from prefold.client.results import Appended, Changed, Context, Format, Found, JsonObject, Rewound, Session
 from prefold.client.retrying import Attempts, RetryPolicy, unavailable
 from prefold.errors import TransientError
 
@@ -99,6 +99,46 @@ class Prefold:
     def append_many(self, session: str, turns: Iterable[Mapping[str, Any]]) -> Appended:
         """Publish several turns in order: all are stored, or none."""
         return self._send(calls.append(session, turns))
+
+    def rewind(self, session: str, to_seq: int) -> Rewound:
+        """Take back every turn after ``to_seq``; 0 takes back all. Their ids cannot be published again.
+
+        What was derived from them is void. The next turn gets the seq after the last one ever given out. Let nobody
+        append meanwhile: the retry of a lost answer takes back what was published in between.
+        """
+        return self._send(calls.rewind(session, to_seq))
+
+    def fork(self, session: str, new_session: str, *, at_seq: int | None = None) -> Session:
+        """Begin ``new_session`` with the turns up to ``at_seq`` (default: all), under the same ids and seqs.
+
+        ConflictError (session_exists) when there is a session of that name which is not this very fork; give ``at_seq``
+        where turns may be appended meanwhile, or the retry of a lost answer asks for another one.
+        """
+        return self._send(calls.fork(session, new_session, at_seq))
+
+    def edit_turn(
+        self,
+        session: str,
+        turn_id: str,
+        role: str,
+        content: str | Sequence[Mapping[str, Any]] | None,
+        *,
+        name: str | None = None,
+        ts: str | float | None = None,
+        tool_calls: Sequence[Mapping[str, Any]] | None = None,
+        tool_call_id: str | None = None,
+    ) -> Changed:
+        """Replace what a turn says: all of it, so give name and ts again. Role and ids of tool calls have to stay.
+
+        ConflictError: the turn was rewound (turn_rewound) or removed (turn_removed), or is of another shape (turn_shape).
+        """
+        turn = {"role": role, "content": content, "name": name, "ts": ts}
+        turn |= {"tool_calls": tool_calls, "tool_call_id": tool_call_id}
+        return self._send(calls.edit_turn(session, turn_id, turn))
+
+    def remove_turn(self, session: str, turn_id: str) -> Changed:
+        """Remove what a turn says: a marker stands in its place, and its id cannot be published again."""
+        return self._send(calls.remove_turn(session, turn_id))
 
     def context(
         self,

@@ -8,8 +8,16 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 
-from prefold.client.answers import parse_appended, parse_context, parse_found, parse_session, parse_turns
-from prefold.client.results import Appended, Context, Format, Found, JsonObject, Session
+from prefold.client.answers import (
+    parse_appended,
+    parse_changed,
+    parse_context,
+    parse_found,
+    parse_rewound,
+    parse_session,
+    parse_turns,
+)
+from prefold.client.results import Appended, Changed, Context, Format, Found, JsonObject, Rewound, Session
 from prefold.errors import InvalidInputError
 
 T = TypeVar("T")
@@ -62,16 +70,45 @@ def search(query: str, filters: Mapping[str, Any]) -> Call[tuple[Found, ...]]:
     return Call("POST", "/v1/search", parse_found, body=_json({"query": query, **_given(filters)}))
 
 
+def rewind(session: str, to_seq: int) -> Call[Rewound]:
+    """``POST …/rewind``."""
+    return Call("POST", _path(session, "rewind"), parse_rewound, body=_json({"to_seq": to_seq}))
+
+
+def fork(session: str, new_session: str, at_seq: int | None) -> Call[Session]:
+    """``POST …/fork``."""
+    body = _given({"session": new_session, "at_seq": at_seq})
+    return Call("POST", _path(session, "fork"), parse_session, body=_json(body))
+
+
+def edit_turn(session: str, turn_id: str, turn: Mapping[str, Any]) -> Call[Changed]:
+    """``PUT …/turns/{turn}``."""
+    return Call("PUT", _turn_path(session, turn_id), parse_changed, body=_json(_given(turn)))
+
+
+def remove_turn(session: str, turn_id: str) -> Call[Changed]:
+    """``DELETE …/turns/{turn}``."""
+    return Call("DELETE", _turn_path(session, turn_id), parse_changed)
+
+
 def _path(session: str, *rest: str) -> str:
+    return "/".join(["/v1/sessions", _segment(session, "session"), *rest])
+
+
+def _turn_path(session: str, turn_id: str) -> str:
+    return _path(session, "turns", _segment(turn_id, "turn_id"))
+
+
+def _segment(name: str, field: str) -> str:
     try:
-        segment = quote(session, safe="")
+        segment = quote(name, safe="")
     except UnicodeEncodeError as error:
-        raise InvalidInputError("is not valid Unicode", field="session") from error
+        raise InvalidInputError("is not valid Unicode", field=field) from error
     if not segment.strip("."):
         segment = segment.replace(".", "%2E")  # or HTTP libraries would take it for a step in the path
     if not segment:
-        raise InvalidInputError("must not be empty", field="session")
-    return "/".join(["/v1/sessions", segment, *rest])
+        raise InvalidInputError("must not be empty", field=field)
+    return segment
 
 
 def _given(members: Mapping[str, Any]) -> JsonObject:

@@ -98,6 +98,14 @@ class BuildState:
 
 
 @dataclass(frozen=True, slots=True)
+class ForkOrigin:
+    """The session that another was forked from, and the last turn that both share."""
+
+    session: str
+    at_seq: int
+
+
+@dataclass(frozen=True, slots=True)
 class Session:
     session: str
     user: str | None
@@ -119,6 +127,7 @@ class Session:
     """How many of them found a standby ready."""
     embedded_to: int
     """Seq up to which the turns can be searched."""
+    forked_from: ForkOrigin | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,3 +141,52 @@ class Found:
     role: str
     text: str
     score: float
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """Where a trace of old words may still lie, and what ends it."""
+
+    where: str
+    until: str
+
+
+@dataclass(frozen=True, slots=True)
+class Rewound:
+    """The session ends with turn ``to_seq``."""
+
+    session: str
+    to_seq: int
+    turns: int
+    """Taken back by this call; 0: there was nothing after ``to_seq``."""
+    head_seq: int
+    """The last seq that was given out: the next turn gets the one after it."""
+    context: ContextState
+    vectors_left: int | None
+    """None: the vector store did not answer, and workers remove them."""
+    remains: tuple[Remains, ...]
+    durability: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedTurn:
+    id: str
+    seq: int
+    tokens: int
+    revision: int
+    """How often it was changed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """A turn says something else now, or nothing."""
+
+    turn: ChangedTurn
+    changed: bool
+    """False: it was so already."""
+    removed: bool
+    context: ContextState
+    vectors_left: int | None
+    """None: the vector store did not answer, and workers remove them."""
+    remains: tuple[Remains, ...]
+    durability: str

@@ -5,6 +5,7 @@ from prefold.recall.index import CollectionSpec, OtherCollection, VectorIndex, c
 from prefold.recall.index_text import IndexedTurn, index_turn
 from prefold.recall.names import collection_name, turn_point_id
 from prefold.recall.points import TurnHit, TurnPoint
+from prefold.recall.scope import TurnRange
 from prefold.recall.search import TurnSearch
 from prefold.recall.sparse import SparseWords, document_words, query_words
 
@@ -15,6 +16,7 @@ __all__ = [
     "SparseWords",
     "TurnHit",
     "TurnPoint",
+    "TurnRange",
     "TurnSearch",
     "VectorIndex",
     "collection_name",

@@ -16,7 +16,7 @@ from prefold.recall.forgetting import forget_turns
 from prefold.recall.hybrid import HybridSearch
 from prefold.recall.names import COLLECTION_PREFIX, collection_name
 from prefold.recall.points import DENSE, WORDS, TurnHit, TurnPoint
-from prefold.recall.scope import Scope
+from prefold.recall.scope import Scope, TurnRange
 from prefold.recall.server import VectorServer
 from prefold.recall.sparse import SparseWords
 from prefold.recall.transport import HttpTransport
@@ -28,6 +28,7 @@ _INDEXES: Final[Mapping[str, Mapping[str, Any]]] = {
     "tenant": {"type": "keyword", "is_tenant": True},
     "user": {"type": "keyword"},
     "session": {"type": "keyword"},
+    "seq": {"type": "integer", "lookup": False, "range": True},  # a long session's changed turns are found by it
 }
 
 
@@ -123,23 +124,22 @@ class VectorIndex:
         user: str | None = None,
         session: str | None = None,
         incarnation: str | None = None,
-        first_seq: int | None = None,
-        last_seq: int | None = None,
+        turns: Sequence[TurnRange] | None = None,
     ) -> None:
-        """Deletes the tenant's turns, or those of a user, a session, a life of it, a range of seq (both ends in)."""
-        scope = Scope(
-            tenant=tenant,
-            user=user,
-            session=session,
-            incarnation=incarnation,
-            first_seq=first_seq,
-            last_seq=last_seq,
-        )
+        """Deletes the tenant's turns, or those of a user, a session, a life of it, of some ranges of it."""
+        scope = Scope(tenant=tenant, user=user, session=session, incarnation=incarnation, turns=turns)
         await self._server.delete(self.collection, scope.filter())
 
-    async def forget(self, tenant: str, *, session: str, incarnation: str | None = None) -> int:
-        """Deletes a session's turns, or a life of it, in the collections of all embedders; how many are left."""
-        return await forget_turns(self._server, tenant, session=session, incarnation=incarnation)
+    async def forget(
+        self,
+        tenant: str,
+        *,
+        session: str,
+        incarnation: str | None = None,
+        turns: Sequence[TurnRange] | None = None,
+    ) -> int:
+        """Deletes a session's turns, or a life of it, or ranges, in the collections of all embedders; what is left."""
+        return await forget_turns(self._server, tenant, session=session, incarnation=incarnation, turns=turns)
 
     async def count(self, tenant: str, *, user: str | None = None, session: str | None = None) -> int:
         """How many points there are: what an erasure checks afterwards."""

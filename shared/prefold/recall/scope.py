@@ -1,10 +1,20 @@
 """The one place that writes a filter, and it cannot write one without a tenant."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from prefold.errors import InvalidInputError
+
+
+@dataclass(frozen=True, slots=True)
+class TurnRange:
+    """Turns by number, both ends in."""
+
+    first_seq: int
+    last_seq: int
+    below_revision: int | None = None
+    """Only what an earlier revision of a turn left; None: any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -15,14 +25,13 @@ class Scope:
     user: str | None = None
     session: str | None = None
     incarnation: str | None = None
-    other_than: str | None = None
-    """A life to leave out."""
-    first_seq: int | None = None
-    last_seq: int | None = None
+    turns: Sequence[TurnRange] | None = None
+    """What lies in any of these ranges. Never empty: that would be nothing, and reads like everything."""
 
     def __post_init__(self) -> None:
-        for name in ("tenant", "user", "session", "incarnation", "other_than"):
-            if getattr(self, name) == "":
+        for name in ("tenant", "user", "session", "incarnation", "turns"):
+            value = getattr(self, name)
+            if value is not None and not value:
                 raise InvalidInputError(f"an empty {name} would not narrow the search", field=name)
 
     def filter(self) -> dict[str, Any]:
@@ -32,19 +41,29 @@ class Scope:
             _is("tenant", self.tenant),
             *(_is(name, value) for name, value in narrower.items() if value is not None),
         ]
-        bounds = {"gte": self.first_seq, "lte": self.last_seq}
-        given = {name: bound for name, bound in bounds.items() if bound is not None}
-        if given:
-            must.append({"key": "seq", "range": given})
-        spared = [] if self.other_than is None else [_is("incarnation", self.other_than)]
-        return {"must": must, **({"must_not": spared} if spared else {})}
+        if self.turns is not None:
+            must.append({"should": [_within(turns) for turns in self.turns]})
+        return {"must": must}
 
     def admits(self, payload: Mapping[str, Any]) -> bool:
         """True if a point of this payload belongs here: the check after the read."""
         wanted = {name: getattr(self, name) for name in ("tenant", "user", "session", "incarnation")}
-        is_spared = self.other_than is not None and payload.get("incarnation") == self.other_than
-        return not is_spared and all(value is None or payload.get(name) == value for name, value in wanted.items())
+        is_within = self.turns is None or any(_has(turns, payload) for turns in self.turns)
+        is_ours = all(value is None or payload.get(name) == value for name, value in wanted.items())
+        return is_ours and is_within
 
 
 def _is(key: str, value: str) -> dict[str, Any]:
     return {"key": key, "match": {"value": value}}
+
+
+def _within(turns: TurnRange) -> dict[str, Any]:
+    must = [{"key": "seq", "range": {"gte": turns.first_seq, "lte": turns.last_seq}}]
+    if turns.below_revision is not None:
+        must.append({"key": "revision", "range": {"lt": turns.below_revision}})
+    return {"must": must}
+
+
+def _has(turns: TurnRange, payload: Mapping[str, Any]) -> bool:
+    is_earlier = turns.below_revision is None or payload["revision"] < turns.below_revision
+    return bool(turns.first_seq <= payload["seq"] <= turns.last_seq and is_earlier)
