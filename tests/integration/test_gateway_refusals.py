@@ -272,7 +272,7 @@ async def test_an_unknown_path_and_an_unknown_method_are_told_apart(served: Serv
 async def test_calls_that_are_still_to_come_say_so(served: Served) -> None:
     for method, path in (
         ("DELETE", "/v1/users/u1"),
-        ("POST", "/v1/sessions/s1/rewind"),
+        ("POST", "/v1/sessions/s1/close"),
         ("GET", "/v1/users/u/facts"),
     ):
         answer = await served.client.request(method, path)
