@@ -3,9 +3,12 @@
 import pytest
 from redis.asyncio import Redis
 
+from prefold.storage import Sessions
 from prefold.storage.dropped import count_dropped, dropped_events
 from prefold.storage.events import TurnEvents
 from prefold.storage.keys import PartitionKeys
+from prefold.storage.traces import SessionTraces
+from tests.support.storage import TENANT, append, turn
 
 EVENTS = PartitionKeys.of(7).events
 
@@ -57,6 +60,18 @@ async def test_a_drop_is_counted_once_whoever_asks(redis: Redis, events: TurnEve
     await publish(redis, 9, kept=4)
     assert await count_dropped(redis) == 5
     assert await dropped_events(redis) == 16
+
+
+async def test_what_an_erasure_took_out_unread_was_not_dropped(redis: Redis, events: TurnEvents) -> None:
+    sessions = Sessions(redis)
+    await append(sessions, turn("user", "hello"), session="kept")
+    for number in range(5):
+        await append(sessions, turn("user", "hello"), session=f"s{number}")
+        await sessions.erase(TENANT, f"s{number}")
+        await SessionTraces(redis).remove(TENANT, f"s{number}")
+    assert await count_dropped(redis) == 0
+    assert [one.ref.session for one in await events.read("d1", 100, 0)] == ["kept"]
+    assert await count_dropped(redis) == 0
 
 
 async def test_more_drops_of_one_outage_are_added_up(redis: Redis, events: TurnEvents) -> None:

@@ -2,11 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 import pytest
 
 from prefold.conversation import anthropic_messages, check_anthropic, parse_lines
-from prefold.errors import ConflictError, GoneError, InvalidInputError, NotFoundError
+from prefold.errors import ConflictError, GoneError, InvalidInputError, NotFoundError, OverloadedError
 from prefold.storage import Sessions, connect_sessions, forks
 from prefold.storage.forks import Fork
 from prefold.storage.keys import SessionKeys
@@ -131,6 +132,91 @@ async def test_an_erasure_names_the_forks_and_leaves_them(sessions: Sessions) ->
     await sessions.fork(TENANT, SESSION, "two", 1)
     assert (await sessions.erase(TENANT, SESSION)).forks == ("one", "two")
     assert len(await log_of(sessions, "one")) == 2
+
+
+async def test_forks_of_forks_are_named_also_when_the_one_between_is_gone(sessions: Sessions) -> None:
+    await talk(sessions, 2)
+    await sessions.fork(TENANT, SESSION, "one")
+    await sessions.fork(TENANT, "one", "two")
+    assert await sessions.living_forks(TENANT, ["one"]) == ("one", "two")
+    assert (await sessions.erase(TENANT, "one")).forks == ("two",)
+    assert (await sessions.erase(TENANT, SESSION)).forks == ("two",)
+
+
+async def test_a_fork_that_nobody_confirmed_takes_no_turns_and_a_repeat_confirms_it(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talk(sessions, 2)
+    with monkeypatch.context() as dying:
+        dying.setattr(Fork, "_confirm", die)
+        with pytest.raises(ConnectionError):
+            await sessions.fork(TENANT, SESSION, FORK)
+    for refused in (
+        append(sessions, turn("user", "more"), session=FORK),
+        sessions.rewind(TENANT, FORK, 1),
+        sessions.open(TENANT, FORK, SessionOptions(hard_limit_tokens=5000)),
+    ):
+        with pytest.raises(OverloadedError) as busy:
+            await refused
+        assert busy.value.code == "changing"
+    await sessions.fork(TENANT, SESSION, FORK)
+    assert (await append(sessions, turn("user", "more"), session=FORK)).turns[0].seq == 3
+
+
+async def die(*_: object, **__: object) -> None:
+    raise ConnectionError("the caller is dead")
+
+
+async def test_a_fork_that_is_erased_before_its_maker_heard_of_it_stays_erased(
+    sessions: Sessions, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await talk(sessions, 2)
+    confirm = Fork._confirm
+
+    async def erased_before(self: Fork, *args: Any, **kwargs: Any) -> None:
+        await sessions.erase(TENANT, FORK)
+        await confirm(self, *args, **kwargs)
+
+    monkeypatch.setattr(Fork, "_confirm", erased_before)
+    with pytest.raises(GoneError):
+        await sessions.fork(TENANT, SESSION, FORK)
+    with pytest.raises(GoneError):
+        await sessions.view(TENANT, FORK)
+
+
+@pytest.mark.parametrize("upto", [4, None])
+async def test_a_result_finds_its_call_again_after_a_rewind_and_in_a_fork(sessions: Sessions, upto: int | None) -> None:
+    """The same call id in each round: what it was called in the context differs."""
+    await append(
+        sessions, turn("user", "Look."), call("x"), results("x"), call("x"), results("x"), call("x"), results("x")
+    )
+    if upto is None:
+        await sessions.rewind(TENANT, SESSION, 4)
+        session = SESSION
+    else:
+        await sessions.fork(TENANT, SESSION, FORK, upto)
+        session = FORK
+    assert (await sessions.read_context(TENANT, session)).open_calls == ("x_4",)
+    await append(sessions, results("x", body="at last"), session=session)
+    lines = parse_lines((await sessions.read_context(TENANT, session)).body)[1]
+    assert b'"tool_use_id":"x_4"' in lines[-1].content
+    assert check_anthropic(anthropic_messages(lines), None) == []
+
+
+async def test_summaries_end_with_their_session_also_when_all_before_were_taken_back(sessions: Sessions) -> None:
+    await sessions.open(TENANT, SESSION, SessionOptions(hard_limit_tokens=4000, keep_recent_turns=2))
+    for rounds in range(2):
+        swaps = (await sessions.view(TENANT, SESSION)).swaps
+        number = 0
+        while (await sessions.view(TENANT, SESSION)).swaps == swaps:
+            number += 1
+            answer = await append(sessions, turn("assistant" if number % 2 == 0 else "user", f"{number} {WORDS}"))
+            ticket = await sessions.begin_build(TENANT, SESSION, answer.ref.incarnation, 20_000)
+            if not isinstance(ticket, str):
+                await sessions.commit_build(ticket, summary())
+        assert await sessions.client.pttl(SessionKeys.of(TENANT, SESSION).summaries) > 0
+        if not rounds:
+            await sessions.rewind(TENANT, SESSION, 1)
 
 
 async def test_a_fork_may_take_the_name_of_an_erased_session(sessions: Sessions) -> None:

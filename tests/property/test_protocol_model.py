@@ -25,6 +25,13 @@ SCOPES = [
     Scope("parallel calls", kinds="ucr", turns=6, builders=1, calls=2, clock=False),
     Scope("thinking rounds", kinds="ucr", turns=6, builders=1, thinking=True, clock=False),
     Scope("limits lowered and raised", kinds="ucr", turns=5, limits=(6, 12), builders=1, clock=False),
+    small(Scope("staged changes", kinds="u", turns=4, staged=2, stages_rewinds=True, builders=1, clock=False)),
+    small(Scope("a staged change, others at once", turns=4, staged=1, rewinds=1, builders=1, clock=False)),
+    small(Scope("staged changes and erasures", kinds="u", turns=3, staged=1, endings=1, builders=1, clock=False)),
+    small(Scope("forks and edits", kinds="u", turns=4, edits=1, forks=1, builders=1, clock=False)),
+    small(Scope("forks and rewinds", kinds="u", turns=4, rewinds=1, forks=1, builders=1, clock=False)),
+    small(Scope("forks of tool rounds", kinds="ucr", turns=4, forks=1, builders=1, clock=False)),
+    small(Scope("forks and erasures", kinds="u", turns=3, endings=1, forks=1, builders=1, clock=False)),
 ]
 LONG_SCOPES = [
     Scope("two builders, leases", turns=6),
@@ -36,6 +43,13 @@ LONG_SCOPES = [
     Scope("parallel calls", kinds="uacr", turns=7, builders=1, calls=2, clock=False),
     Scope("tool rounds edited and rewound", kinds="ucr", turns=5, edits=1, rewinds=1, builders=1, clock=False),
     Scope("limits lowered and raised", kinds="uacr", turns=6, limits=(6, 12), builders=1),
+    small(Scope("staged changes", kinds="u", turns=5, staged=2, stages_rewinds=True, builders=1, clock=False)),
+    small(Scope("staged changes of tool rounds", kinds="ucr", turns=5, staged=1, builders=1, clock=False)),
+    small(Scope("staged changes, leases, erasures", turns=4, staged=1, endings=1, builders=1)),
+    small(Scope("forks, edits and rewinds", kinds="u", turns=5, edits=1, rewinds=1, forks=1, builders=1, clock=False)),
+    small(Scope("forks of tool rounds", kinds="ucr", turns=5, forks=1, builders=1, clock=False)),
+    small(Scope("forks and staged changes", kinds="u", turns=4, staged=1, forks=1, builders=1)),
+    small(Scope("forks, edits and erasures", kinds="u", turns=3, edits=1, endings=1, forks=1, builders=1, clock=False)),
 ]
 
 TWO = Scope("two builders", turns=4, builders=2)
@@ -44,6 +58,12 @@ REWIND = Scope("rewind", turns=5, rewinds=1, builders=1)
 QUIET = small(Scope("edit, no clock", turns=5, edits=1, builders=1, clock=False))
 ENDING = Scope("ending", turns=4, endings=1, builders=1, clock=False)
 TOOLS = Scope("tools", kinds="ucr", turns=6, builders=1, clock=False)
+OVERTAKEN = small(Scope("two builders, an edit", turns=3, edits=1, builders=2))
+STAGED = small(Scope("staged", kinds="u", turns=4, staged=2, deletes=False, builders=1, clock=False))
+STAGED_REWOUND = small(Scope("staged, rewinds", turns=4, staged=1, rewinds=1, builders=1, clock=False))
+STAGED_ERASED = small(Scope("staged, ends", kinds="u", turns=3, staged=1, endings=1, builders=1, clock=False))
+FORK = small(Scope("fork", kinds="u", turns=4, edits=1, forks=1, builders=1, clock=False))
+FORK_ERASED = small(Scope("fork, ends", kinds="u", turns=3, endings=1, forks=1, builders=1, clock=False))
 LIMITS = Scope("limits", kinds="ucr", turns=5, limits=(6, 12), builders=1, clock=False)
 
 NEEDED_FOR = {
@@ -51,10 +71,10 @@ NEEDED_FOR = {
         small(Scope("tombstone ends", kinds="u", turns=3, endings=1, builders=2, clock=False)),
         "resurrection",
     ),
-    Guard.EPOCH: (EDIT, "stale"),
+    Guard.EPOCH: (OVERTAKEN, "stale"),
     Guard.START_RAISES: (TWO, "lease"),
-    Guard.EDIT_RAISES: (EDIT, "stale"),
-    Guard.REWIND_RAISES: (REWIND, "stale"),
+    Guard.EDIT_RAISES: (replace(EDIT, change_ends_record=False), "stale"),
+    Guard.REWIND_RAISES: (replace(REWIND, change_ends_record=False), "stale"),
     Guard.RECORD_OUTLIVES_LEASE: (EDIT, "stale"),
     Guard.RECORD_NEEDED: (QUIET, "stale"),
     Guard.CUT_NOW: (QUIET, "newest user turn"),
@@ -100,6 +120,21 @@ NEEDED_FOR = {
         "rounds",
     ),
     Guard.SWAP_KEEPS_EPOCH: (Scope("swap", turns=5, builders=2, clock=False), "progress"),
+    Guard.HOLE_AFTER_CUT: (REWIND, "progress"),
+    Guard.CHANGE_TOKEN: (STAGED, "lost"),
+    Guard.CHANGE_COUNTER: (replace(STAGED_REWOUND, change_clears_stage=False), "lost"),
+    Guard.CHANGE_LIFE: (STAGED_ERASED, "resurrection"),
+    Guard.CHANGE_WHOLE: (STAGED, "lost"),
+    Guard.ERASE_DROPS_STAGE: (STAGED_ERASED, "resurrection"),
+    Guard.FORK_CHECKS: (FORK, "torn"),
+    Guard.FORK_LOOKS_AFTER: (FORK, "stale"),
+    Guard.FORK_REPEAT_LOOKS: (FORK, "stale"),
+    Guard.FORK_COMPARES_LIFE: (FORK_ERASED, "torn"),
+    Guard.FORK_COMPARES_CHANGES: (FORK, "torn"),
+    Guard.FORK_PUBLISHED_LAST: (FORK, "torn"),
+    Guard.FORK_SUMMARY_BEFORE: (FORK, "coverage"),
+    Guard.FORK_SUMMARY_STANDS: (replace(FORK, kinds="uc", edits=0), "newest user turn"),
+    Guard.REFIT_FORK: (FORK, "limit"),
 }
 
 
@@ -125,6 +160,24 @@ def test_a_repeated_commit_is_refused_by_the_ended_record_or_by_what_stands_and_
         assert found.violation is None, str(found.violation)
     neither = search(replace(scope, beyond=False, record_ends=False), kind="progress")
     assert neither.violation is not None
+
+
+@pytest.mark.parametrize("guard", [Guard.EDIT_RAISES, Guard.REWIND_RAISES], ids=lambda guard: guard.name.lower())
+def test_a_change_inside_a_build_voids_it_by_the_ended_record_alone_too(guard: Guard) -> None:
+    """The scripts do both: raising the epoch also answers a renewal with no, ending the record frees the lease."""
+    scope = NEEDED_FOR[guard][0]
+    found = search(replace(scope, change_ends_record=True), ALL_GUARDS - {guard})
+    assert found.violation is None, str(found.violation)
+    assert found.states > 1_000
+
+
+def test_a_staged_copy_that_another_change_overtook_is_refused_by_the_counter_or_ended_by_that_change() -> None:
+    """The scripts do both, because the stage has room for one."""
+    for one in (replace(STAGED_REWOUND, change_clears_stage=False), STAGED_REWOUND):
+        guards = ALL_GUARDS if one is not STAGED_REWOUND else ALL_GUARDS - {Guard.CHANGE_COUNTER}
+        found = search(one, guards)
+        assert found.violation is None, str(found.violation)
+        assert found.states > 1_000
 
 
 def test_an_erasure_need_not_raise_the_epoch_because_the_incarnation_is_new() -> None:

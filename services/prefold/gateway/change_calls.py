@@ -157,7 +157,8 @@ class ChangeCalls:
 
     async def _remains(self, view: SessionView, vectors_left: int | None) -> list[Remains]:
         key = SessionKeys.of(view.ref.tenant, view.ref.session).turns
-        return await remaining(self._rewrites, key, has_vectors=vectors_left is None, forks=view.forks)
+        forks = await self._sessions.living_forks(view.ref.tenant, view.forks)
+        return await remaining(self._rewrites, key, has_vectors=vectors_left is None, forks=forks)
 
     async def _forget(
         self, ref: SessionRef, first_seq: int, last_seq: int, below_revision: int | None = None

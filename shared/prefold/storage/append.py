@@ -7,12 +7,12 @@ from datetime import timedelta
 from functools import cached_property
 
 from prefold.conversation.turns import PreparedTurn, TurnKind
-from prefold.errors import ConflictError, GoneError, RefusedError, TooLargeError
+from prefold.errors import ConflictError, GoneError, OverloadedError, RefusedError, TooLargeError
 from prefold.storage import limits
 from prefold.storage.fields import INCARNATION_CHARACTERS
 from prefold.storage.types import AppendedTurn, AppendResult, SessionRef, Status
 
-__all__ = ["STATUSES", "Argument", "Defaults", "append_args", "parse_append", "turn_args"]
+__all__ = ["STATUSES", "Argument", "Defaults", "append_args", "changing", "parse_append", "turn_args"]
 
 Argument = str | bytes | int
 STATUSES: tuple[Status, ...] = ("ok", "soft", "swapped", "degraded")
@@ -116,13 +116,21 @@ def parse_append(tenant: str, session: str, turns: Sequence[PreparedTurn], reply
     )
 
 
-def _refusal(reply: list[bytes]) -> RefusedError:
+def changing() -> OverloadedError:
+    """Another call is changing the session, or has not said yet that it is one."""
+    detail = "the session is being changed by another call"
+    return OverloadedError(detail, code="changing", retry_after=timedelta(seconds=1))
+
+
+def _refusal(reply: list[bytes]) -> RefusedError | OverloadedError:
     if reply[0] == b"too_large":
         most = limits.MOST_CONTEXT_BYTES // 2**20
         return TooLargeError(
             f"the context would grow over {most} MiB: send media by URL or lower the session's limit",
             code="context_too_large",
         )
+    if reply[0] == b"changing":
+        return changing()
     if reply[0] == b"gone":
         return GoneError("the session was erased; PUT it to create it anew")
     turn_id = reply[1].decode()

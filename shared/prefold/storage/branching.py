@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from prefold.conversation.turns import PreparedTurn
-from prefold.errors import NotFoundError
+from prefold.errors import GoneError, NotFoundError
 from prefold.storage import changes
 from prefold.storage.client import redis_failures
 from prefold.storage.forks import Fork
@@ -64,3 +64,19 @@ class BranchingSessions(StoredSessions):
             with redis_failures():
                 await self.replicated.confirm(target.meta)
         return await self.view(tenant, new_session)
+
+    async def living_forks(self, tenant: str, forks: Sequence[str]) -> tuple[str, ...]:
+        """Those of ``forks`` that are there, and their forks in turn: who may hold the same turns."""
+        found: list[str] = []
+        open_ends = list(forks)
+        while open_ends:
+            name = open_ends.pop(0)
+            if name in found:
+                continue
+            try:
+                view = await self.view(tenant, name)
+            except (NotFoundError, GoneError):
+                continue
+            found.append(name)
+            open_ends += view.forks
+        return tuple(found)

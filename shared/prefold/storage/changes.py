@@ -6,7 +6,6 @@ import secrets
 import struct
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from datetime import timedelta
 from typing import Any, Literal
 
 from prefold.conversation.turns import PreparedTurn
@@ -15,11 +14,10 @@ from prefold.errors import (
     GoneError,
     InvalidInputError,
     NotFoundError,
-    OverloadedError,
     PrefoldError,
 )
 from prefold.storage import limits
-from prefold.storage.append import STATUSES, Argument, turn_args
+from prefold.storage.append import STATUSES, Argument, changing, turn_args
 from prefold.storage.types import ChangeResult, SessionRef
 
 __all__ = ["Run", "change", "not_found", "wait_for_turn"]
@@ -56,9 +54,7 @@ async def change(
 async def wait_for_turn(held_ms: int, deadline: float) -> None:
     """Waits a little for whoever changes the session now; ``OverloadedError`` after ``deadline``."""
     if time.monotonic() > deadline:
-        raise OverloadedError(
-            "the session is being changed by another call", code="changing", retry_after=timedelta(seconds=1)
-        )
+        raise changing()
     await asyncio.sleep(min(held_ms / 1000, random.uniform(0.005, 0.05)))  # noqa: S311 (jitter)
 
 

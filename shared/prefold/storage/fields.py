@@ -34,7 +34,7 @@ STATE_FIELDS = {
     "htok": "raw tokens of the active head",
     "swaps": "swaps so far",
     "deg": "1: the ladder left something out",
-    "leads": "1: nothing but system turns so far",
+    "leads": "1: nothing but system turns so far; 2 more: a fork that nobody confirmed",
     "nx": "what the standby covers, 0: none",
     "n0": "the same when the standby was committed",
     "blease": "end of the build's lease, ms",

@@ -7,14 +7,14 @@ the second look the fork is unchecked: a caller who finds it so (the first one d
 
 import secrets
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from redis.asyncio import Redis
 
-from prefold.errors import ConflictError, InvalidInputError
+from prefold.errors import ConflictError, GoneError, InvalidInputError
 from prefold.storage import limits
 from prefold.storage.append import Argument
 from prefold.storage.changes import not_found, wait_for_turn
@@ -27,7 +27,10 @@ __all__ = ["Fork"]
 
 _PATIENCE_SECONDS = 15.0
 """A source that keeps changing is copied anew so long."""
-_PAGE = 100
+_PAGE = 16
+"""Turns a read: a turn may have a megabyte."""
+_PAIRS = 1_000
+"""Ids a step."""
 _KEPT_NUMBERS = ("hard", "ratio", "keep", "cal", "seen", "systok", "tooltok", "ver")
 _KEPT_FIELDS = ("user", "model", "system", "tools", "metadata")
 
@@ -82,9 +85,11 @@ class Fork:
         kept = {name: value for name, value in zip(_KEPT_FIELDS, fields[1:], strict=True) if value is not None}
         return SessionState.unpack(fields[0]), kept
 
-    async def _check(self, state: SessionState) -> None:
-        found = await self._look()
+    async def _check(self, seen: tuple[SessionState, Mapping[str, bytes]]) -> None:
+        found, state = await self._look(), seen[0]
         if found is None or (found[0].incarnation, found[0].chg) != (state.incarnation, state.chg):
+            raise _SourceChangedError
+        if _settings(found) != _settings(seen):
             raise _SourceChangedError
 
     async def _copy(
@@ -102,13 +107,14 @@ class Fork:
         origin = f"{self._source.label}:{state.incarnation} {upto}"
         last = await self._push(origin, token, upto, new_session, deadline)
         if isinstance(last, _Found):
-            await self._confirm(last, state, origin, new_session, deadline)
+            await self._confirm(last, seen, origin, new_session, deadline)
             return
         calls = await self._call_ids(upto)
         summaries = await self._summaries(upto)
-        if calls:
-            await self._run(["push", origin, token, 0, len(calls) // 2, *calls], new_session, deadline)
-        await self._check(state)
+        for start in range(0, len(calls), 2 * _PAIRS):
+            pairs = calls[start : start + 2 * _PAIRS]
+            await self._run(["push", origin, token, 0, len(pairs) // 2, *pairs], new_session, deadline)
+        await self._check(seen)
         incarnation = secrets.token_hex(6)
         numbers = " ".join(f"{name}={getattr(state, name)}" for name in _KEPT_NUMBERS)
         fields = [part for pair in kept.items() for part in pair]
@@ -116,16 +122,24 @@ class Fork:
         args += [state.chg, len(fields) // 2, *fields, len(summaries) // 2, *summaries]
         await self._note(state, new_session)
         found = await self._run(args, new_session, deadline) or _Found(incarnation, state.chg)
-        await self._confirm(found, state, origin, new_session, deadline)
+        await self._confirm(found, seen, origin, new_session, deadline, is_own=True)
 
     async def _confirm(
-        self, found: "_Found", source: SessionState, origin: str, new_session: str, deadline: float
+        self,
+        found: "_Found",
+        seen: tuple[SessionState, Mapping[str, bytes]],
+        origin: str,
+        new_session: str,
+        deadline: float,
+        *,
+        is_own: bool = False,
     ) -> None:
         """The second look: from then on the fork may be told of."""
         if found.changes is None:
             return
         now = await self._look()
-        if now is None or (now[0].incarnation, now[0].chg) != (source.incarnation, found.changes):
+        is_same = now is not None and (now[0].incarnation, now[0].chg) == (seen[0].incarnation, found.changes)
+        if now is None or not is_same or (is_own and _settings(now) != _settings(seen)):
             await self._take_back(found.incarnation)
             raise _SourceChangedError
         await self._run(["confirm", origin, found.incarnation, self._retention_ms], new_session, deadline)
@@ -139,17 +153,14 @@ class Fork:
                 ids = [fields[b"r"].split(b"\n", 1)[0].split(b" ", 9)[9] for _, fields in page]
                 names = [b"t:" + one for one in ids]
                 known: list[Any] = await self._client.hmget(self._source.ids, names) if names else []
-            args: list[Argument] = ["push", origin, token, len(page)]
-            for entry_id, fields in page:
-                args += (entry_id, 2 * len(fields), *(part for pair in fields.items() for part in pair))
-            pairs = [part for pair in zip(names, known, strict=True) if pair[1] is not None for part in pair]
-            args += [len(pairs) // 2, *pairs]
-            found = await self._run(args, new_session, deadline)
-            if found is not None:
-                return found
+            for part in _parts(list(zip(page, names, known, strict=True))):
+                found = await self._run(["push", origin, token, *part], new_session, deadline)
+                if found is not None:
+                    return found
+            if page:
+                last = int(page[-1][0].split(b"-")[0])
             if len(page) < _PAGE:
-                return int(page[-1][0].split(b"-")[0]) if page else last
-            last = int(page[-1][0].split(b"-")[0])
+                return last
 
     async def _call_ids(self, upto: int) -> list[Argument]:
         """What calls up to ``upto`` are called in the context: ``c:`` and ``r:`` of the ids."""
@@ -165,7 +176,7 @@ class Fork:
         for call_id, seq in seqs.items():
             pairs += (b"c:" + call_id, seq)
         for name, value in renamed.items():
-            if value in seqs:
+            if name[2:] in seqs:
                 pairs += (name, value)
         return pairs
 
@@ -197,6 +208,8 @@ class Fork:
                 continue
             if verdict == "exists":
                 raise ConflictError(f"there is a session {new_session!r} already", code="session_exists")
+            if verdict == "gone":
+                raise GoneError(f"session {new_session!r} was erased as soon as it was made")
             if verdict == "restart":
                 raise _SourceChangedError
             if verdict == "same":
@@ -209,3 +222,24 @@ class Fork:
         args = [self._now, self._target.label, keep_tomb_ms, incarnation, "unchecked"]
         with redis_failures():
             await script("erase_session").run(self._client, self._target.change_keys(), args)
+
+
+def _parts(turns: Sequence[tuple[Any, bytes, bytes | None]]) -> Iterator[list[Argument]]:
+    """What one step pushes: entries up to the bound of a step, then what is known of their ids."""
+    entries: list[Argument] = []
+    pairs: list[Argument] = []
+    count = size = 0
+    for (entry_id, fields), name, known in turns:
+        if count and size >= limits.STAGE_BYTES:
+            yield [count, *entries, len(pairs) // 2, *pairs]
+            entries, pairs, count, size = [], [], 0, 0
+        entries += (entry_id, 2 * len(fields), *(part for pair in fields.items() for part in pair))
+        pairs += (name, known) if known is not None else ()
+        count, size = count + 1, size + sum(map(len, fields.values()))
+    yield [count, *entries, len(pairs) // 2, *pairs]
+
+
+def _settings(seen: tuple[SessionState, Mapping[str, bytes]]) -> tuple[object, ...]:
+    """What a fork takes over beside turns and summary, and appends do not change."""
+    state, kept = seen
+    return (state.hard, state.ratio, state.keep, state.systok, state.tooltok, kept)

@@ -192,6 +192,8 @@ class HotClient:
         last = replies[-1]
         if isinstance(last, exceptions.ConnectionError | exceptions.TimeoutError):
             raise last
+        if any(isinstance(reply, exceptions.ReadOnlyError) for reply in replies):
+            self._leave_replica()
         return replies
 
     def _leave_replica(self) -> None:

@@ -99,6 +99,7 @@ def lua_constants() -> dict[str, int | float]:
         "ERASE_GRACE_MS": milliseconds(ERASE_GRACE),
         "STAGE_HELD_MS": milliseconds(STAGE_HELD),
         "STAGE_ENDS_MS": milliseconds(STAGE_ENDS),
+        "UNSURE": 2,
         "SHARED_ENTRIES": SHARED_ENTRIES,
         "SHARED_BYTES": SHARED_BYTES,
         "MOST_PURGES": MOST_PURGES,

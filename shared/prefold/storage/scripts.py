@@ -26,6 +26,7 @@ _LIBRARIES = {
     "restore_due": ("state",),
     "set_aside": ("state",),
     "count_dropped": (),
+    "forget_events": (),
     "change_log": ("state", "lines", "refit", "place", "change", "owing"),
     "fork_log": ("state", "lines", "refit", "change"),
     "note_fork": ("state",),
@@ -48,7 +49,15 @@ _MARKERS = (
     "FRAGMENT_TOKENS",
     "RENAME_TOKENS",
 )
-_ALLOW_OOM = {"hold_build", "mark_embedded", "erase_session", "change_log", "set_aside", "count_dropped"}
+_ALLOW_OOM = {
+    "hold_build",
+    "mark_embedded",
+    "erase_session",
+    "change_log",
+    "set_aside",
+    "count_dropped",
+    "forget_events",
+}
 
 
 class ScriptClient(Protocol):

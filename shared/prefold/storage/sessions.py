@@ -4,18 +4,20 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
 
 import orjson
 
 from prefold.conversation.turns import PreparedTurn
 from prefold.errors import ConflictError, InvalidInputError
 from prefold.storage import builds, embedded, limits
-from prefold.storage.append import Defaults, append_args, parse_append
+from prefold.storage.append import Defaults, append_args, changing, parse_append
 from prefold.storage.branching import BranchingSessions
 from prefold.storage.changes import not_found
 from prefold.storage.client import connect, redis_failures
 from prefold.storage.keys import SessionKeys
 from prefold.storage.lean import connect_lean
+from prefold.storage.state import origin_of
 from prefold.storage.types import (
     AppendResult,
     BuildTicket,
@@ -73,6 +75,8 @@ class Sessions(BranchingSessions):
         verdict = reply[0].decode()
         if verdict == "conflict":
             raise ConflictError("the session belongs to another user", code="user_conflict", field="user")
+        if verdict == "changing":
+            raise changing()
         if verdict == "no_room":
             raise InvalidInputError(
                 f"system and tools may take {max(0, reply[1])} tokens of this limit", code="no_room", field="system"
@@ -93,8 +97,8 @@ class Sessions(BranchingSessions):
             left = await self._client.exists(*keys.erasable())
         if reply[0] == b"erased":
             return ErasedSession(session, "", 0, left)
-        forks = tuple(reply[3].decode().split("\n")) if reply[3] else ()
-        return ErasedSession(session, reply[1].decode(), reply[2], left, forks)
+        forks = await self._hand_over(tenant, reply)
+        return ErasedSession(session, reply[1].decode(), reply[2], left, await self.living_forks(tenant, forks))
 
     async def expire(self, ref: SessionRef) -> bool:
         """Removes a session whose time has come; False: it lives on. An append may begin it anew.
@@ -104,7 +108,20 @@ class Sessions(BranchingSessions):
         keys = SessionKeys.of(ref.tenant, ref.session)
         tombstone_ms = self._defaults.retention_ms + limits.milliseconds(limits.TOMBSTONE_EXTRA)
         reply = await self._run("erase_session", keys, [self._now, keys.label, tombstone_ms, ref.incarnation])
+        await self._hand_over(ref.tenant, reply)
         return bool(reply[0] != b"alive")
+
+    async def _hand_over(self, tenant: str, erased: list[Any]) -> list[str]:
+        """What was forked from a fork that is gone holds turns of that one's source: there it is named from now on."""
+        if erased[0] != b"ok" or not erased[3]:
+            return []
+        forks: list[str] = erased[3].decode().split("\n")
+        if erased[4]:
+            session, incarnation = origin_of(erased[4])
+            source = SessionKeys.of(tenant, session)
+            for fork in forks:
+                await self._run("note_fork", source, [source.label, incarnation, fork])
+        return forks
 
     async def end_expiry(self, ref: SessionRef) -> None:
         """Nothing of this life is left anywhere: its due entry goes."""

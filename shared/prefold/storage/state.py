@@ -10,7 +10,16 @@ import orjson
 from prefold.storage.fields import INCARNATION_CHARACTERS, STATE_FIELDS, STATE_STRUCT
 from prefold.storage.types import BuildView, ForkOrigin, SessionRef, SessionView, StandbyView, Status, StoredContext
 
-__all__ = ["META_FIELDS", "STANDBY_FIELDS", "VIEW_FIELDS", "SessionState", "context_of", "join_system", "view_of"]
+__all__ = [
+    "META_FIELDS",
+    "STANDBY_FIELDS",
+    "VIEW_FIELDS",
+    "SessionState",
+    "context_of",
+    "join_system",
+    "origin_of",
+    "view_of",
+]
 
 META_FIELDS = (
     "state",
@@ -127,8 +136,13 @@ def _origin(value: bytes | None) -> ForkOrigin | None:
     """Out of ``tenant:session:incarnation last_seq``."""
     if not value:
         return None
-    life, at_seq = value.decode().split(" ")
-    return ForkOrigin(unquote(life.split(":")[1]), int(at_seq))
+    return ForkOrigin(origin_of(value)[0], int(value.split(b" ")[1]))
+
+
+def origin_of(value: bytes) -> tuple[str, str]:
+    """Session and incarnation that a fork was made of, out of ``tenant:session:incarnation last_seq``."""
+    _, session, incarnation = value.decode().split(" ")[0].split(":")
+    return unquote(session), incarnation
 
 
 def view_of(

@@ -10,6 +10,7 @@ from prefold.storage.client import redis_failures
 from prefold.storage.command_logs import CommandLogs
 from prefold.storage.events import GROUP
 from prefold.storage.keys import SessionKeys
+from prefold.storage.scripts import script
 
 __all__ = ["SessionTraces", "Traces"]
 
@@ -58,8 +59,7 @@ class SessionTraces:
             events, due = await self._events(keys), await self._due(keys)
             living = await self._living(keys)
             for page in _pages([entry_id for entry_id, life in events if life != living]):
-                await self._client.xack(keys.events, GROUP, *page)
-                await self._client.xdel(keys.events, *page)
+                await script("forget_events").run(self._client, (keys.events,), (GROUP, *page))
             over = [member for member, life in due if life != living]
             if over:
                 await self._client.zrem(keys.due, *over)

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterator
 
+from tests.property.protocol_model.forks import forked, is_as_source, is_readable
 from tests.property.protocol_model.protocol import Protocol, covers
 from tests.property.protocol_model.rules import first_user, newest_user, open_calls, starts_group
 from tests.property.protocol_model.scope import ALL_GUARDS, Scope
-from tests.property.protocol_model.state import Line, State, Summary, Ticket
+from tests.property.protocol_model.staged import changed
+from tests.property.protocol_model.state import Changer, Line, State, Summary, Ticket
 from tests.property.protocol_model.view import KINDS, render, size
+
+_CHANGES = ("edit", "delete", "rewind", "remove", "again")
 
 
 def broken(protocol: Protocol, before: State, label: str, after: State, fresh: bool) -> Iterator[str]:
@@ -18,16 +22,18 @@ def broken(protocol: Protocol, before: State, label: str, after: State, fresh: b
 
 def broken_state(protocol: Protocol, s: State) -> Iterator[str]:
     yield from _leases(s)
+    if s.staging and (s.staging.life != s.life or not s.exists):
+        yield "resurrection: a staged copy outlived its session"
     if s.exists:
-        yield from _summaries(s)
+        yield from summaries_true(s)
         yield from _size(s)
-        yield from _coverage(s, s.lines, s.active, "the context")
-        yield from _rounds(s.lines, protocol.scope.calls, "the context")
-        yield from _newest_user(s, s.lines, "the context")
+        yield from coverage(s, s.lines, s.active, "the context")
+        yield from rounds(s.lines, protocol.scope.calls, "the context")
+        yield from newest_user_shown(s, s.lines, "the context")
         if s.standby:
-            yield from _newest_user(s, s.standby.lines, "the standby")
-            yield from _coverage(s, s.standby.lines, s.standby.summary, "the standby")
-            yield from _rounds(s.standby.lines, protocol.scope.calls, "the standby")
+            yield from newest_user_shown(s, s.standby.lines, "the standby")
+            yield from coverage(s, s.standby.lines, s.standby.summary, "the standby")
+            yield from rounds(s.standby.lines, protocol.scope.calls, "the standby")
         if s.degraded and s.standby and not (protocol.scope.thinking and open_calls(s.log, protocol.scope.calls)):
             yield "progress: degraded beside a standby that could be swapped in"
         yield from _can_be_built(protocol, s)
@@ -38,7 +44,8 @@ def _leases(s: State) -> Iterator[str]:
         yield "lease: two builders hold one"
 
 
-def _summaries(s: State) -> Iterator[str]:
+def summaries_true(s: State) -> Iterator[str]:
+    """They were made of exactly the turns that they cover, as the log has them now."""
     named = [("active summary", s.active), ("standby", s.standby.summary if s.standby else None)]
     for name, summary in named:
         if summary is None:
@@ -63,7 +70,7 @@ def _size(s: State) -> Iterator[str]:
         yield "progress: degraded although the whole context fits"
 
 
-def _coverage(s: State, lines: tuple[Line, ...], active: Summary | None, name: str) -> Iterator[str]:
+def coverage(s: State, lines: tuple[Line, ...], active: Summary | None, name: str) -> Iterator[str]:
     """Summary, then (a marker for) every turn after it, once, in order, as the log has it now."""
     revs = {turn.seq: turn.rev for turn in s.log}
     reached = next((line.seq for line in lines if line.part == "sum"), 0)
@@ -78,7 +85,8 @@ def _coverage(s: State, lines: tuple[Line, ...], active: Summary | None, name: s
         yield f"stale: {name} shows a turn that is changed or gone"
 
 
-def _rounds(lines: tuple[Line, ...], calls: int, name: str) -> Iterator[str]:
+def rounds(lines: tuple[Line, ...], calls: int, name: str) -> Iterator[str]:
+    """Every call has its results, and every result its call."""
     waiting = 0
     for line in (line for line in lines if line.part in KINDS):
         if line.part == "r":
@@ -94,7 +102,8 @@ def _rounds(lines: tuple[Line, ...], calls: int, name: str) -> Iterator[str]:
             return
 
 
-def _newest_user(s: State, lines: tuple[Line, ...], name: str) -> Iterator[str]:
+def newest_user_shown(s: State, lines: tuple[Line, ...], name: str) -> Iterator[str]:
+    """In full, short, or carried by the head."""
     newest = newest_user(s.log)
     if newest and not any(line.seq == newest and line.part in ("u", "first", "task") for line in lines):
         yield f"newest user turn: {name} lacks it"
@@ -132,15 +141,19 @@ def _could_gain(scope: Scope, s: State) -> bool:
 
 
 def _broken_step(protocol: Protocol, before: State, label: str, after: State) -> Iterator[str]:
+    if label.startswith("fork"):
+        yield from _broken_fork(protocol, label, after)
     if before.life != after.life or not after.exists:
         return
     swapped = covers(after.active) > covers(before.active)
-    if covers(after.active) < covers(before.active) and not label.startswith(("edit", "delete", "rewind")):
+    if covers(after.active) < covers(before.active) and not label.startswith(_CHANGES):
         yield "progress: the cut moved back without a change to fall back from"
     if swapped and size(render(after.active, after.log)) >= size(render(before.active, after.log)):
         yield "progress: the swap did not make the context smaller"
     if swapped and protocol.scope.thinking and open_calls(after.log, protocol.scope.calls):
         yield "rounds: a swap inside an open round with thinking"
+    if after.changes > before.changes and (" by stage" in label or label.startswith("again")):
+        yield from _broken_change(before, label, after)
     if label.startswith("commit"):
         ticket = before.tickets[int(label[label.index("[") + 1 : label.index(":")]) - 1]
         yield from _refused_wrongly(protocol, before, ticket, after)
@@ -162,3 +175,30 @@ def _refused_wrongly(protocol: Protocol, before: State, ticket: Ticket, after: S
     accepted = covers(after.standby) == ticket.covers_to or covers(after.active) == ticket.covers_to
     if not accepted and protocol.accepts(before._replace(epoch=ticket.epoch), ticket, protocol.summary_of(ticket)):
         yield "progress: a build was refused though nothing inside its range changed"
+
+
+def _broken_change(before: State, label: str, after: State) -> Iterator[str]:
+    """A staged change that took effect changed what it says and nothing else."""
+    if label.startswith("again"):
+        changer = before.changers[int(label[label.index("[") + 1 : label.index("]")]) - 1]
+    else:
+        what, seq, *_ = label.split(" ")
+        changer = Changer(before.life, 0, what, int(seq))  # type: ignore[arg-type]
+    if changer.life != before.life:
+        yield "resurrection: a change that was meant for an earlier life"
+    if after.log != changed(before.log, changer):
+        yield "lost: a staged change lost a turn, another change, or itself"
+
+
+def _broken_fork(protocol: Protocol, label: str, after: State) -> Iterator[str]:
+    fork = after.fork
+    if fork is None:
+        return
+    if is_readable(protocol, fork) and not fork.whole:
+        yield "torn: a fork can be read that is not what its source ever was"
+    elif label == "fork: publish":
+        alone = forked(protocol, fork)
+        for s in (alone, *(protocol.append(alone, kind) for kind in protocol.scope.kinds)):
+            yield from broken_state(protocol, s)
+    elif label.endswith("acknowledge") and not is_as_source(after, fork):
+        yield "stale: an acknowledged fork holds what its source had changed before"

@@ -3,8 +3,10 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from tests.property.protocol_model.forks import fork_steps
 from tests.property.protocol_model.rules import Log, cut_stands, first_user, open_calls, pick_cut
 from tests.property.protocol_model.scope import ALL_GUARDS, Guard, Scope
+from tests.property.protocol_model.staged import staged_steps
 from tests.property.protocol_model.state import Build, Spent, Standby, State, Summary, Ticket, Turn, Version
 from tests.property.protocol_model.view import KINDS, Ladder, render, size, turn_line
 
@@ -16,6 +18,14 @@ def covers(summary: Summary | Standby | None) -> int:
     if summary is None:
         return 0
     return summary.summary.covers_to if isinstance(summary, Standby) else summary.covers_to
+
+
+def _told(ticket: Ticket, intact: int, *, over: bool) -> Ticket:
+    """Of a change. When that ended the record, the builder holds no lease any more, though nobody tells it so."""
+    if ticket.covers_to <= intact:
+        return ticket
+    late = over and ticket.status == "running"
+    return ticket._replace(touched=True, status="late" if late else ticket.status)
 
 
 def _renumbered(s: State) -> State:
@@ -54,6 +64,8 @@ class Protocol:
             begun = self.begin(s)
             if begun:
                 yield f"begin {begun.build.covers_to if begun.build else 0}", begun
+        yield from staged_steps(self, s)
+        yield from fork_steps(self, s)
         yield from self._endings(s)
         yield from self._clock(s)
         for index, ticket in enumerate(s.tickets):
@@ -87,21 +99,21 @@ class Protocol:
                 for rev in self._next_revisions(turn.rev):
                     log = (*s.log[:index], turn._replace(rev=rev), *s.log[index + 1 :])
                     label = f"edit {turn.seq}" if rev else f"delete {turn.seq}"
-                    yield label, self._change(s, log, turn.seq - 1, Guard.EDIT_RAISES, spent)
+                    yield label, self.change(s, log, turn.seq - 1, Guard.EDIT_RAISES, spent)
         if s.spent.rewinds < self.scope.rewinds:
             spent = s.spent._replace(rewinds=s.spent.rewinds + 1)
             for index in range(len(s.log)):
                 to_seq = s.log[index - 1].seq if index else 0
-                yield f"rewind {to_seq}", self._change(s, s.log[:index], to_seq, Guard.REWIND_RAISES, spent)
+                yield f"rewind {to_seq}", self.change(s, s.log[:index], to_seq, Guard.REWIND_RAISES, spent)
 
     def _next_revisions(self, rev: int) -> tuple[int, ...]:
         if not rev:
             return ()
         return (rev + 1, 0) if self.scope.deletes else (rev + 1,)
 
-    def _change(self, s: State, log: Log, intact: int, raises: Guard, spent: Spent) -> State:
+    def change(self, s: State, log: Log, intact: int, raises: Guard, spent: Spent) -> State:
         """Everything derived from turns above ``intact`` falls; what stands below is checked against the new log."""
-        touched = tuple(t._replace(touched=t.touched or t.covers_to > intact) for t in s.tickets)
+        ended = self.scope.change_ends_record and self._recorded(s) > intact
         standby = (
             s.standby if s.standby and self._survives(s.standby.summary, log, intact, Guard.DROP_STANDBY) else None
         )
@@ -116,8 +128,11 @@ class Protocol:
             standby=standby,
             lines=lines,
             degraded=False,
-            tickets=touched,
-            epoch=s.epoch + (self.on(raises) and self._recorded(s) > intact),
+            build=None if ended else s.build,
+            tickets=tuple(_told(t, intact, over=ended) for t in s.tickets),
+            epoch=s.epoch + (self.on(raises) and max(self._recorded(s), covers(s.standby)) > intact),
+            changes=s.changes + 1,
+            staging=None if self.scope.change_clears_stage else s.staging,
             spent=spent,
         )
         return self.refit(after) if self.on(Guard.REFIT_CHANGE) else after
@@ -163,11 +178,15 @@ class Protocol:
                 epoch=s.epoch,
                 limit=self.scope.hard,
                 tickets=s.tickets,
+                changers=s.changers,
+                fork=s.fork,
                 spent=s.spent._replace(endings=s.spent.endings + 1),
             )
             yield "keys expire, create again", gone._replace(exists=True, life=s.life + 1)
             if not self.on(Guard.ERASE_DROPS_DERIVED):
                 gone = gone._replace(standby=s.standby)
+            if not self.on(Guard.ERASE_DROPS_STAGE):
+                gone = gone._replace(staging=s.staging)
             yield "erase", gone._replace(epoch=s.epoch + self.scope.erase_raises)
 
     # Builders and the clock
@@ -213,7 +232,7 @@ class Protocol:
             yield f"commit{again} {who}", self.commit(s, index)
         if not self.scope.clock:
             return
-        if ticket.status == "late" and self._may_renew(s, ticket):
+        if ticket.status == "late" and self.may_renew(s, ticket):
             renewed = s.build and s.build._replace(alive=True)
             yield f"renew {who}", self._with(s, index, ticket._replace(status="running"))._replace(build=renewed)
         if ticket.status != "done":
@@ -229,11 +248,11 @@ class Protocol:
 
     def commit(self, s: State, index: int) -> State:
         ticket = s.tickets[index]
-        after = self._with(s, index, ticket._replace(status="done"))
-        after = self._released(after, ticket, Guard.ABANDON_HOLDER)
         summary = self.summary_of(ticket)
         if not self.accepts(s, ticket, summary):
-            return after
+            return s  # the record stays until its builder gives it back
+        after = self._with(s, index, ticket._replace(status="done"))
+        after = self._released(after, ticket, Guard.ABANDON_HOLDER)
         after = after._replace(standby=Standby(summary, render(summary, s.log, self.on(Guard.STRIP_CLOSER))))
         return self.refit(after) if self.on(Guard.REFIT_COMMIT) else after
 
@@ -254,7 +273,8 @@ class Protocol:
         beyond = ticket.covers_to > max(covers(s.active), covers(s.standby)) or not self.scope.beyond
         return s.exists and beyond and all(held for guard, held in checks.items() if self.on(guard))
 
-    def _may_renew(self, s: State, ticket: Ticket) -> bool:
+    def may_renew(self, s: State, ticket: Ticket) -> bool:
+        """Whether the lease is this ticket's: also after it expired, until another build begins."""
         if not s.exists or not s.build:
             return False
         return self._holds(s, ticket) or not self.on(Guard.RENEW_HOLDER)

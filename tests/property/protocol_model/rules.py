@@ -56,22 +56,33 @@ def pick_cut(log: Log, floor: int, soft: int, over: bool, guards: Collection[Gua
     carries = sum(turn_tokens(turn) for turn in log if turn.seq > newest) > soft
     carries = carries or (over and Guard.CARRY_WHEN_OVER in guards)
     for index in range(len(log) - 1, 0, -1):
-        covers_to = log[index - 1].seq
-        if covers_to <= floor:
+        if log[index - 1].seq <= floor:
             return None
-        if not starts_group(log[index].kind, guards):
-            continue
-        if covers_to < newest or newest in (0, first_user(log)) or Guard.USER_STAYS not in guards:
-            return covers_to, 0
-        if carries:
-            return covers_to, newest
+        cut = cut_before(log, index, carries, guards)
+        if cut:
+            return cut
     return None
+
+
+def cut_before(log: Log, index: int, carries: bool, guards: Collection[Guard]) -> tuple[int, int] | None:
+    """The cut right before ``log[index]``: what it covers to, and the user turn that the head must carry (or 0).
+
+    ``carries``: the head may carry the newest user turn. None: no summary may end there.
+    """
+    covers_to, newest = log[index - 1].seq, newest_user(log)
+    if not starts_group(log[index].kind, guards):
+        return None
+    if covers_to < newest or newest in (0, first_user(log)) or Guard.USER_STAYS not in guards:
+        return covers_to, 0
+    return (covers_to, newest) if carries else None
 
 
 def cut_stands(log: Log, summary: Summary, calls: int, guards: Collection[Guard]) -> bool:
     """Whether a summary made earlier may still stand before the turns that follow it now."""
     after = next((turn for turn in log if turn.seq > summary.covers_to), None)
     if after is not None and not starts_group(after.kind, guards):
+        return False
+    if after is not None and after.seq > summary.covers_to + 1 and Guard.HOLE_AFTER_CUT not in guards:
         return False
     if after is None and Guard.NO_CALL_LEFT_OPEN in guards and open_calls(log, calls):
         return False

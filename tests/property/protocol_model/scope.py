@@ -45,6 +45,23 @@ class Guard(StrEnum):
     REBUILD_ON_RAISE = "a higher limit restores a degraded view that now fits"
     NO_SWAP_WHILE_THINKING = "no swap inside an open round with thinking blocks"
     SWAP_KEEPS_EPOCH = "a swap leaves the epoch alone"
+    HOLE_AFTER_CUT = "a commit takes the hole that a rewind left after its cut"
+    CHANGE_TOKEN = "each step of a change goes on with its own staged copy only"
+    CHANGE_COUNTER = "and only with one that no other change has overtaken"
+    CHANGE_LIFE = "each step of a change but the first compares the incarnation"
+    CHANGE_WHOLE = "the staged copy takes the log's place only when it has reached the log's end"
+    ERASE_DROPS_STAGE = "an erasure removes the staged copy with the log"
+    FORK_CHECKS = "a fork is checked against its source before it is published"
+    FORK_LOOKS_AFTER = "a fork's source is looked at again before the fork is acknowledged"
+    FORK_REPEAT_LOOKS = (
+        "a repeated fork that finds itself published looks at its source again before it is acknowledged"
+    )
+    FORK_COMPARES_LIFE = "both compare the source's incarnation"
+    FORK_COMPARES_CHANGES = "both compare the source's change counter"
+    FORK_PUBLISHED_LAST = "a fork answers reads only when it is whole"
+    FORK_SUMMARY_BEFORE = "a fork takes no summary that covers turns after its point"
+    FORK_SUMMARY_STANDS = "a fork's summary must stand before the end of its log"
+    REFIT_FORK = "a fork's publication ends with a refit"
 
 
 ALL_GUARDS = frozenset(Guard)
@@ -68,9 +85,20 @@ class Scope:
     erase_raises: bool = True
     """An erasure raises the epoch."""
     record_ends: bool = True
-    """A commit, refused or not, and giving back end the record of the build."""
+    """A commit that is taken, and giving back, end the record of the build."""
     beyond: bool = True
     """A commit must cover more than the active summary and the standby."""
+    staged: int = 0
+    """Edits and removals by a staged copy,"""
+    stages_rewinds: bool = False
+    """and rewinds."""
+    change_clears_stage: bool = True
+    """A change ends what another one has staged."""
+    change_ends_record: bool = True
+    """A change at or below the recorded covers_to ends the record of the build, beside raising the epoch."""
+    forks: int = 0
+    page: int = 2
+    """Turns that one step of a staged copy takes."""
     limits: tuple[int, ...] = ()
     """Other hard limits that a PUT may set, each in turn."""
     clock: bool = True

@@ -67,6 +67,46 @@ class Ticket(NamedTuple):
     """For the checks only: its range changed after the build began."""
 
 
+class Staging(NamedTuple):
+    """A copy of the log beside the log, on its way to take its place. A session has room for one."""
+
+    life: int
+    """For the checks only: of which life it is."""
+    token: int
+    """Whose it is."""
+    changes: int
+    """The session's change counter when it was begun."""
+    turns: tuple[Turn, ...]
+
+
+class Changer(NamedTuple):
+    """What a backend remembers between two calls of one edit, removal or rewind."""
+
+    life: int
+    token: int
+    what: Literal["edit", "remove", "rewind"]
+    seq: int
+    """The turn; of a rewind the last one to stay."""
+
+
+class Fork(NamedTuple):
+    """One fork under way: what its forker remembers, and what stands under the new name."""
+
+    life: int
+    changes: int
+    """Incarnation and change counter of the source when it began."""
+    point: int
+    """The fork takes the turns up to this one."""
+    turns: tuple[tuple[int, Turn], ...] = ()
+    """Copied so far, each with the life that it was read from."""
+    copied_to: int = 0
+    summaries: tuple[Summary, ...] | None = None
+    """Copied summaries, oldest first. None: not yet."""
+    phase: Literal["copying", "checked", "published", "acknowledged"] = "copying"
+    whole: bool = False
+    """For the checks only: at the check the copy was what the source held."""
+
+
 class Spent(NamedTuple):
     """How much of the scope's allowance is used."""
 
@@ -74,6 +114,8 @@ class Spent(NamedTuple):
     rewinds: int = 0
     endings: int = 0
     limits: int = 0
+    staged: int = 0
+    forks: int = 0
 
 
 class State(NamedTuple):
@@ -95,4 +137,9 @@ class State(NamedTuple):
     degraded: bool = False
     limit: int = 0
     tickets: tuple[Ticket, ...] = ()
+    changes: int = 0
+    """Edits, removals and rewinds of this life."""
+    staging: Staging | None = None
+    changers: tuple[Changer, ...] = ()
+    fork: Fork | None = None
     spent: Spent = Spent()

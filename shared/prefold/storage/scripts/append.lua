@@ -1,7 +1,7 @@
 -- append(now, new_incarnation, label, "hard ratio keep", retention_ms, grace_ms, count, turn…)
 --   -> one string: the incarnation, then 64-bit big-endian integers: version, swaps, tokens, window_tokens, hard,
 --      status (0 ok, 1 soft, 2 swapped, 3 degraded), swapped now, and a turn: seq, tokens, duplicate
---    | {'conflict' | 'rewound' | 'removed', turn id} | {'gone'} | {'too_large'}
+--    | {'conflict' | 'rewound' | 'removed', turn id} | {'gone'} | {'too_large'} | {'changing'}
 -- now, ms, is the caller's clock, good enough for the fast path; here the server's counts, unless now is "=ms" (tests).
 -- A turn: id, digest, tag ("kind role verbatim"), envelope, tokens,
 --   short_tokens, content, short, usage; for other kinds than p then: thinks, system_text, system_tokens, ids,
@@ -55,6 +55,7 @@ end
 -- 1. Look before the first write.
 local m = load_state()
 if not m and redis.call('HGET', TOMB, 'erased') == '1' then return { 'gone' } end
+if m and is_unsure(m) then return { 'changing' } end
 local turns, at, known, fresh = {}, 8, {}, 0
 for i = 1, count do
   local t

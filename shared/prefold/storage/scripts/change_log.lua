@@ -15,17 +15,11 @@ local STATUS = { ok = 0, soft = 1, swapped = 2, degraded = 3 }
 local m = load_state()
 if not m then return { redis.call('HGET', TOMB, 'erased') == '1' and 'gone' or 'none' } end
 if ARGV[3] ~= '' and ARGV[3] ~= m.inc then return { 'none' } end
+if is_unsure(m) then return { 'changing', 50 } end
 
 local function answer(word, turns, first, last)
   return { word, m.inc, turns, first, last, struct.pack('>i8i8i8i8i8i8i8', m.head, m.ver, served(m, m.tok + m.fix),
     served(m, m.tok - m.htok), m.hard, m.swaps, STATUS[status_of(m)]) }
-end
-
--- The name that a call got in the context, if it came again: its stem, a number, perhaps a second one.
-local function is_name_of(placed, id)
-  if placed == id then return true end
-  local stem = renamed_stem(id, '')
-  return string.sub(placed, 1, #stem) == stem and string.match(string.sub(placed, #stem + 1), '^%d+_?%d*$') ~= nil
 end
 
 local function plain_pattern(text) return (string.gsub(text, '%p', '%%%0')) end
@@ -43,7 +37,7 @@ local function calls_again(t, old, cut, before)
   if #open - earlier ~= t.ids then return false end
   for i = 1, t.ids do
     ids[i] = open[earlier + i]
-    if not is_name_of(ids[i], ARGV[t.at - 1 + i]) then return false end
+    if published_name(ids[i]) ~= ARGV[t.at - 1 + i] then return false end
   end
   join_calls(t, ids)
   return true
@@ -62,11 +56,7 @@ local function results_again(t, old, cut, before)
   for _, id in ipairs(ids_of(open)) do
     answered[id] = not has(' ' .. still_open .. ' ', ' ' .. id .. ' ') and not has(old.content, CLOSER_HEAD .. id .. CLOSER_TAIL)
   end
-  local function name(id)
-    for _, placed in ipairs(ids_of(open)) do if answered[placed] and is_name_of(placed, id) then return placed end end
-    return nil
-  end
-  local closer = place_result_turn(round, t, name)
+  local closer = place_result_turn(round, t)
   if closer or round.open ~= still_open or t.is_cut ~= (cut ~= '0') or t.is_plain ~= (cut == '2') then return false end
   for _, id in ipairs(ids_of(open)) do
     local marker = CLOSER_HEAD .. id .. CLOSER_TAIL

@@ -1,4 +1,4 @@
--- erase_session(now, label, tombstone_ms, incarnation, when) -> {'ok', incarnation, turns, forks} | {'erased' | 'unknown' | 'alive'}
+-- erase_session(now, label, tombstone_ms, incarnation, when) -> {'ok', incarnation, turns, forks, origin} | {'erased' | 'unknown' | 'alive'}
 -- Removes every key of the session but its tombstone, whose epoch is raised: late builders are refused. Without
 -- `incarnation` the caller wants it gone: the tombstone says `erased`, and appends are refused until an explicit open.
 -- With one the session ends by its age: only that life, only if its time has come ('alive' otherwise), and an append
@@ -19,8 +19,9 @@ end
 redis.call('HINCRBY', TOMB, 'epoch', 1)
 redis.call('HSET', TOMB, 'end:' .. m.inc, now)
 redis.call('PEXPIREAT', TOMB, now + tonumber(ARGV[3]))
-local turns, forks = redis.call('XLEN', TURNS), redis.call('HGET', META, 'forks') or ''
+local turns = redis.call('XLEN', TURNS)
+local forks, origin = unpack(redis.call('HMGET', META, 'forks', 'forked_from'))
 redis.call('UNLINK', META, TURNS, IDS, CONTEXT, NEXT, STANDBY, SUMMARIES, KEYS[11], KEYS[12])
 redis.call('ZREM', DUE, 'embed:' .. who, 'compact:' .. who)
 redis.call('ZADD', DUE, now + ERASE_GRACE_MS, 'expire:' .. who)
-return { 'ok', m.inc, turns, forks }
+return { 'ok', m.inc, turns, forks or '', origin or '' }

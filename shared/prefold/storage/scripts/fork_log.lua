@@ -2,22 +2,24 @@
 --   -> {'pushed'} | {'same', incarnation, unchecked} | {'exists' | 'restart'} | {'changing', ms}
 -- fork_log(now, label, 'publish', origin, token, last, incarnation, retention_ms, "name=number …", changes, fields,
 --          (name, value)…, summaries, (version, body)…) -> {'ok', incarnation} | as above
--- fork_log(now, label, 'confirm', origin, incarnation, retention_ms) -> {'confirmed'} | {'restart'}: this life is over
+-- fork_log(now, label, 'confirm', origin, incarnation, retention_ms) -> {'confirmed'} | {'restart' | 'gone'}: this life is over
 -- fork_log(now, label, 'drop', origin, token) -> {'dropped'}, the stage being of no use
 -- Makes a session of turns that were read from another one: `push` adds them in order to the stage, `publish` puts a new
 -- life in place whose log they are, with the newest of `summaries` that stands at its end. `origin` ("life last_seq") is
 -- kept, so that the same fork again answers `same`; any other session of this name answers `exists`. `restart`: the
 -- stage is not what its maker thinks. Until it is confirmed a fork is `unchecked` (the source's counter of changes when it
--- was copied; '' afterwards): whoever asks for it looks at the source first, and it ends soon when nobody does.
+-- was copied; '' afterwards): it takes no
+-- turns and no changes, whoever asks for it looks at the source first, and it ends soon when nobody does.
 -- Keys: all of the new session, staged copies too. Atomic, because a session must not be seen before it is whole.
 local now, label, op, origin, token = clock(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
 
 local existing = redis.call('HMGET', META, 'state', 'forked_from', 'incarnation', 'unchecked')
 if op == 'confirm' then
-  if existing[3] ~= token then return { 'restart' } end
+  if existing[3] ~= token then return { redis.call('HGET', TOMB, 'erased') == '1' and 'gone' or 'restart' } end
   if existing[4] then
     local m = load_state()
     redis.call('HDEL', META, 'unchecked')
+    m.leads = m.leads - UNSURE
     extend_life(m, label, now, tonumber(ARGV[6]), true)
     save_state(m)
   end
@@ -72,5 +74,6 @@ rebuild(m)
 if m.head > 0 then announce(m, label, 1, now, 0) end
 extend_life(m, label, now, tonumber(ARGV[8]), true)
 redis.call('ZADD', DUE, now + STAGE_ENDS_MS, 'expire:' .. life(label, m))
+m.leads = m.leads + UNSURE
 save_state(m)
 return { 'ok', m.inc }

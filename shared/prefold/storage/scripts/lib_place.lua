@@ -51,17 +51,18 @@ local function join_calls(t, ids)
 end
 
 -- A call id may come again in one session; providers want it once a request, so a repeat gets a suffix.
-local function renamed_stem(id, seq) return string.sub(id, 1, 48) .. '_' .. seq end
+-- `r:` and the name that it got tell how it was published.
+local function published_name(placed) return redis.call('HGET', IDS, 'r:' .. placed) or placed end
 
 local function place_calls(m, t, seq)
   local ids, prefix = {}, t.at - 1
   for i = 1, t.ids do
     local id = ARGV[prefix + i]
-    local stem, number = renamed_stem(id, seq), 0
+    local stem, number = string.sub(id, 1, 48) .. '_' .. seq, 0
     while redis.call('HSETNX', IDS, 'c:' .. id, seq) == 0 do
       id, number = number == 0 and stem or stem .. '_' .. number, number + 1
     end
-    if id ~= ARGV[prefix + i] then redis.call('HSET', IDS, 'r:' .. ARGV[prefix + i], id) end
+    if id ~= ARGV[prefix + i] then redis.call('HSET', IDS, 'r:' .. id, ARGV[prefix + i]) end
     ids[i] = id
   end
   join_calls(t, ids)
@@ -70,21 +71,19 @@ local function place_calls(m, t, seq)
 end
 
 -- Sorts results into those that answer an open call, in call order, and late ones, which become text.
--- Returns the calls that stay open. `renamed` tells what a call is called in the context, if not as it was published.
-local function place_results(m, t, renamed)
+-- Returns the calls that stay open.
+local function place_results(m, t)
   local by_id, full, short, left = {}, {}, {}, {}
   local function add(text, brief) full[#full + 1] = text; short[#short + 1] = brief end
   for i = 0, t.ids - 1 do
     local at = t.at + 5 * i
     local id = ARGV[at]
     by_id[id] = at
-    local other = renamed(id)
-    if other then by_id[other] = at end
   end
   local function result(id, attributes, text) return RESULT_HEAD .. id .. '"' .. attributes .. ',"content":' .. text .. '}' end
   local used = {}
   for _, id in ipairs(open_ids(m)) do
-    local at = by_id[id]
+    local at = by_id[id] or by_id[published_name(id)]
     if at and not used[at] then
       used[at] = true
       local text = ARGV[at + 2] == '1' and ARGV[at + 3] or '[' .. ARGV[at + 3] .. ']'
@@ -111,8 +110,8 @@ local function place_results(m, t, renamed)
 end
 
 -- Content of a turn with results; closes what stays open when plain blocks come with them.
-local function place_result_turn(m, t, renamed)
-  local left = place_results(m, t, renamed)
+local function place_result_turn(m, t)
+  local left = place_results(m, t)
   local plain = t.content
   local has_text = plain ~= '' or #t.late_full > 0
   m.open = table.concat(left, ' ')
@@ -159,8 +158,6 @@ local function join_system(m, t)
   m.fix = m.systok + m.leadtok + m.tooltok
 end
 
-local function newest_name(id) return redis.call('HGET', IDS, 'r:' .. id) end
-
 -- Sets content, closer and cut of a turn, and the session's open calls.
 local function place(m, t, seq)
   local closer, closer_tokens = nil, 0
@@ -173,12 +170,12 @@ local function place(m, t, seq)
     -- The ladder took the open round out of the view: its closer stands in the log and the standby only.
     m.lost, t.hides_closer = 0, true
     closer, closer_tokens = close_round(m)
-    if t.kind == 'r' then place_result_turn(m, t, newest_name) elseif t.kind == 'c' then place_calls(m, t, seq) end
+    if t.kind == 'r' then place_result_turn(m, t) elseif t.kind == 'c' then place_calls(m, t, seq) end
     t.is_plain = t.is_plain or t.kind == 'p' and t.role == 'u'
     return closer, closer_tokens
   end
   if t.kind == 'r' then
-    closer, closer_tokens = place_result_turn(m, t, newest_name)
+    closer, closer_tokens = place_result_turn(m, t)
   elseif t.kind == 'c' and m.open ~= '' and m.answered == 0 then
     t.is_cut = false
     place_calls(m, t, seq)

@@ -7,7 +7,7 @@ local function swap(m)
   redis.call('RENAME', NEXT, CONTEXT)
   redis.call('SETRANGE', CONTEXT, 11, string.format('%-10d', m.ver))
   redis.call('HSET', SUMMARIES, m.ver, redis.call('HGET', STANDBY, 'body'))
-  if m.swaps == 1 then redis.call('PEXPIREAT', SUMMARIES, m.ends) end
+  redis.call('PEXPIREAT', SUMMARIES, m.ends)
   redis.call('DEL', STANDBY)
   m.cov, m.sver, m.tok, m.full, m.htok = m.nx, m.ver, m.ntok, m.ntok, m.nhtok
   m.bytes = m.nbytes

@@ -29,6 +29,9 @@ local function new_state(incarnation, now, hard, ratio, keep)
   }
 end
 
+-- A fork whose source has not been looked at again: it may be taken back, so nothing may be built upon it yet.
+local function is_unsure(m) return m.leads >= UNSURE end
+
 -- Due entries and events name one life of a session.
 local function life(label, m) return label .. ':' .. m.inc end
 

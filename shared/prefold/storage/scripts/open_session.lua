@@ -1,5 +1,5 @@
 -- open_session(now, new_incarnation, label, retention_ms, "hard ratio keep" of a new one, count, (name, value)…)
---   -> {'ok'} | {'conflict'} | {'no_room', free raw tokens}
+--   -> {'ok'} | {'conflict'} | {'no_room', free raw tokens} | {'changing'}
 -- Creates the session (also after an erase) or changes it. Names: user, model, hard, ratio, keep, system, systok,
 -- tools, tooltok, metadata. A lower limit refits at once.
 -- Keys: all of the session; they end with its retention. Atomic, because limit and context must agree.
@@ -10,6 +10,7 @@ for i = 0, tonumber(ARGV[6]) - 1 do given[ARGV[7 + 2 * i]] = ARGV[8 + 2 * i] end
 local m = load_state()
 local created = not m
 if m then
+  if is_unsure(m) then return { 'changing' } end
   local user = redis.call('HGET', META, 'user')
   if given.user and user and user ~= given.user then return { 'conflict' } end
 else

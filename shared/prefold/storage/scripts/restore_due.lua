@@ -49,7 +49,8 @@ if m then
   end
   if build_wanted(m) and m.nocut ~= m.head then put('compact', m.inc, math.max(now, m.blease, m.retry)) end
   -- As extend_life has it, for a retention that is not known here.
-  if m.ends > 0 then put('expire', m.inc, m.ends - math.min(EXPIRE_AHEAD_MS, math.floor(math.max(0, m.ends - now) / 10))) end
+  if is_unsure(m) then put('expire', m.inc, now + STAGE_ENDS_MS)
+  elseif m.ends > 0 then put('expire', m.inc, m.ends - math.min(EXPIRE_AHEAD_MS, math.floor(math.max(0, m.ends - now) / 10))) end
 end
 local ended = redis.call('HGETALL', TOMB)
 for i = 1, #ended, 2 do
