@@ -41,7 +41,7 @@ class Scale:
     waits_for_grace: bool
 
 
-SHORT = Scale(erasures=25, at_once=9, waits_for_grace=False)
+SHORT = Scale(erasures=16, at_once=9, waits_for_grace=False)
 LONG = Scale(erasures=500, at_once=24, waits_for_grace=True)
 
 
@@ -189,7 +189,7 @@ def stores(stack: EmbeddedStack) -> Iterator[Stores]:
 @pytest.mark.parametrize(
     "scale",
     [
-        pytest.param(SHORT, id="25", marks=pytest.mark.timeout(180)),
+        pytest.param(SHORT, id="16", marks=pytest.mark.timeout(180)),
         pytest.param(LONG, id="500", marks=[pytest.mark.long, pytest.mark.timeout(1800)]),
     ],
 )

@@ -31,10 +31,10 @@ class Load:
         return self.sessions * self.turns
 
 
-SHORT = Load(sessions=24, turns=25)
+SHORT = Load(sessions=20, turns=15)
 LONG = Load(sessions=40, turns=250)
 LOADS = [
-    pytest.param(SHORT, id="600"),
+    pytest.param(SHORT, id="300"),
     pytest.param(LONG, id="10000", marks=[pytest.mark.long, pytest.mark.timeout(900)]),
 ]
 
