@@ -59,7 +59,7 @@ def walks(count: int) -> Counter[str]:
 
 
 def test_the_scripts_decide_as_the_model_does() -> None:
-    reached = walks(12)
+    reached = walks(24)
     assert {name for name in MUST_REACH if not reached[name]} == set(), "the walks are too tame"
 
 
@@ -88,7 +88,7 @@ def by_walks(mutation: Mutation) -> str:
             try:
                 asyncio.run(walk(server, wire, number, 1, Counter()))
             except Exception as error:  # noqa: BLE001 (whatever goes wrong is the finding)
-                return f"{number} walks: {str(error).splitlines()[0]}"
+                return f"{number} walks: {_first_line(error)}"
             finally:
                 wire.disarm()
     return ""
@@ -117,5 +117,9 @@ def by_histories(mutation: Mutation) -> str:
         try:
             run_state_machine_as_test(machine, settings=only)
         except Exception as error:  # noqa: BLE001 (whatever goes wrong is the finding)
-            return f"histories: {str(error).splitlines()[0]}"
+            return f"histories: {_first_line(error)}"
     return ""
+
+
+def _first_line(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}".splitlines()[0][:200]

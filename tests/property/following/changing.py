@@ -104,7 +104,7 @@ class Changing(Building):
     async def meanwhile(self, kind: str, calls: int) -> None:
         """Another caller, when the stage's holder was silent for long; the state after it is the state before ours."""
         self.came_after, self.is_between = calls, True
-        earlier = await self.look()
+        earlier, self.earlier_marks = await self.look(), dict(self.known.marks)
         assert self.sessions.now_ms is not None
         self.sessions.now_ms += milliseconds(STAGE_HELD) + 1
         self.before = await self.look()

@@ -79,6 +79,8 @@ class Judge:
             (seen.real.state.lu, seen.real.state.fu),
             (newest_user(s.log), first_user(s.log)),
         )
+        same("over the limit", seen.real.state.tok > seen.real.state.room, False)
+        same("tokens of the context", seen.real.state.tok, sum(line.tokens for line in seen.real.lines))
         self._is_shown_whole(seen, seen.real)
 
     def _is_shown_whole(self, seen: Seen, real: Snapshot) -> None:

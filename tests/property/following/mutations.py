@@ -168,7 +168,7 @@ MUTATIONS = [
     Mutation("a newer task takes the place of one that was carried", "    added = added - drop_carried(head)\n", ""),
     Mutation("the gap is marked", "    out[#out + 1], sum = gap_line(gap_first, gap_last), sum + GAP_TOKENS\n", ""),
     Mutation("the marker has room", "local total = hold_all(entries) + GAP_TOKENS", "local total = hold_all(entries)"),
-    Mutation("head fragments yield", "if total > limit and head[i].name == name then", "if false then"),
+    Mutation("not even the newest group may fit", "if total > limit and #entries > 0 then", "if false then"),
     Mutation("an append ends with a refit", "swapped = refit(m)\n  if asked", "swapped = false\n  if asked"),
     Mutation("a new limit ends with a refit", "  refit(m, room(m) > room_before)\n", ""),
     Mutation("a higher limit brings the whole back", "if m.deg == 1 and m.full <= room(m) then restore(m) end", ""),

@@ -11,6 +11,7 @@ from tests.property.following.judging import Judge, same
 from tests.property.histories.author import Author, Raw
 from tests.property.histories.backend import prepared
 from tests.property.histories.held import TENANT
+from tests.property.histories.snapshot import own_keys
 from tests.property.histories.wire import Wire
 from tests.property.protocol_model.state import State
 
@@ -37,6 +38,8 @@ class Talking:
         """The session before the step, or before its last script call when something came between."""
         self.came_after: int | None = None
         """Script calls of the step before something came between."""
+        self.earlier_marks: dict[str, tuple[int, int]] = {}
+        """Of ``known``, before something last came between."""
         self.is_between = False
         self.interrupted = ""
         """The script call that it came before."""
@@ -104,6 +107,8 @@ class Talking:
     async def erase(self) -> None:
         await self.sessions.erase(TENANT, SESSION)
         self.judge.erased(self.before, await self.look())
+        left = await self.sessions.client.keys(own_keys(self.keys))
+        same("keys after an erasure", left, [self.keys.tomb.encode()])
 
     async def keys_end(self) -> None:
         """As when nobody spoke for a month and the worker was away."""

@@ -1,15 +1,16 @@
 """Walks a real session at random; every step is judged by the model."""
 
 from collections.abc import Awaitable, Callable
+from typing import Any, cast
 
-from prefold.errors import PrefoldError
+from prefold.errors import PrefoldError, UnavailableError
 from prefold.storage.keys import SessionKeys
 from tests.property.following.abstraction import Known, look
 from tests.property.following.changing import Changing
 from tests.property.following.judging import same
 from tests.property.following.talking import SESSION
 from tests.property.histories.held import TENANT
-from tests.property.histories.wire import CONFIRMS_FORK
+from tests.property.histories.wire import CONFIRMS_FORK, Trouble
 
 FORK = "f1"
 Step = Callable[[], Awaitable[object]]
@@ -95,19 +96,40 @@ class Walker(Changing):
         if not s.log:
             return
         point = self.rng.choice([0, s.head_seq, *(turn.seq for turn in s.log)])
+        keys = SessionKeys.of(TENANT, FORK)
+        await self.sessions.client.delete(*keys.erasable(), keys.tomb)
+        if self.rng.random() < 0.5:
+            await self.lost_fork(point)
         self.arm(("append", "edit", "rewind", "erase", "commit", "commit"))
         try:
             view = await self.patiently(lambda: self.sessions.fork(TENANT, SESSION, FORK, point))
         except PrefoldError as error:
             self.count(f"fork refused: {error.code}")
-            same("something came between", self.came_after is not None, True)
+            same("something came between", self.came_after is not None or point > self.before.state.head_seq, True)
             return
+        marks = self.earlier_marks
         if self.interrupted != CONFIRMS_FORK:
-            self.before = await self.look()
-        known = Known(lives={view.ref.incarnation: self.before.state.life}, marks=self.known.marks)
+            self.before, marks = await self.look(), self.known.marks
+        known = Known(lives={view.ref.incarnation: self.before.state.life}, marks=marks)
         made = await look(self.sessions, FORK, known)
         self.judge.fork(self.before, point, made)
         self.judge.standing(made)
         self.count("fork with a summary" if made.state.active else "fork")
-        keys = SessionKeys.of(TENANT, FORK)
-        await self.sessions.client.delete(*keys.erasable(), keys.tomb)
+
+    async def lost_fork(self, point: int) -> None:
+        """The same fork before, of which nobody heard; perhaps its source has changed since."""
+        self.wire.arm(Trouble(self.rng.choice((1, 2, 2, 2, 3, 3, 4)), "reply lost"))
+        try:
+            await self.sessions.fork(TENANT, SESSION, FORK, point)
+        except UnavailableError:
+            self.count("fork: answer lost")
+        finally:
+            self.wire.disarm()
+        keys, client = SessionKeys.of(TENANT, FORK), self.sessions.client
+        meta: dict[bytes, bytes] = await cast("Any", client.hgetall(keys.meta))
+        life = self.before.state.life
+        await self.rng.choice((self.edit, self.remove, self.append))()
+        self.before = await self.look()
+        if self.before.state.life != life or (meta and b"unchecked" not in meta):
+            # Another source, or confirmed: it keeps its name, as one that somebody was told of.
+            await client.delete(*keys.erasable(), keys.tomb)

@@ -22,14 +22,15 @@ async def fork(backend: Backend, source: Held, target: Held, at_seq: int | None)
     except UnavailableError:
         raise
     except PrefoldError as error:
-        must_be(error, _refusal(source, target, at_seq))
+        if error.code not in _answers(backend, source, target, at_seq):
+            must_be(error, _refusal(source, target, at_seq))
         target.may_be_staged = target.may_be_staged or target.oracle is None
         backend.count(f"fork: {error.code}")
         return
     if backend.wire.interrupted == CONFIRMS_FORK:
         backend.count("fork: then its source changed")
         source = replace(source, oracle=source.before_interruption[0], incarnation=source.before_interruption[1])
-    assert _refusal(source, target, at_seq) == ""
+    assert "" in _answers(backend, source, target, at_seq)
     if target.oracle is None or target.unconfirmed not in (None, source.life.changes):
         await _begins(backend, source, target)
         backend.count("fork: made")
@@ -68,6 +69,15 @@ async def _lost(backend: Backend, source: Held, target: Held) -> None:
         await _begins(backend, source, target)
         backend.count("fork: made, nobody knows")
     target.unconfirmed = int(unchecked) if unchecked else None
+
+
+def _answers(backend: Backend, source: Held, target: Held, at_seq: int | None) -> set[str]:
+    """What may be said of it. How far a whole fork reaches is seen at its begin, before what may come between."""
+    answers = {_refusal(source, target, at_seq)}
+    if at_seq is None and backend.wire.interrupted and source.before_interruption[0] is not None:
+        oracle, incarnation = source.before_interruption
+        answers.add(_refusal(replace(source, oracle=oracle, incarnation=incarnation), target, at_seq))
+    return answers
 
 
 def _refusal(source: Held, target: Held, at_seq: int | None) -> str:
