@@ -58,6 +58,7 @@ def walks(count: int) -> Counter[str]:
     return reached
 
 
+@pytest.mark.timeout(300)
 def test_the_scripts_decide_as_the_model_does() -> None:
     reached = walks(24)
     assert {name for name in MUST_REACH if not reached[name]} == set(), "the walks are too tame"
