@@ -6,6 +6,7 @@ from typing import Any, TypeVar
 from prefold.conversation import PreparedTurn, TurnKind, prepare_turn, redacted_turn
 from prefold.errors import GoneError, NotFoundError, OverloadedError, PrefoldError, UnavailableError
 from prefold.storage import Sessions
+from prefold.storage.keys import SessionKeys
 from prefold.storage.limits import LEAST_ROOM_TOKENS, STAGE_HELD, milliseconds
 from prefold.storage.state import SessionState
 from prefold.storage.types import ChangeResult, SessionOptions
@@ -269,7 +270,8 @@ class Backend:
             return
         assert again or (erased.incarnation, erased.turns) == (held.incarnation, len(held.life.said))
         assert erased.keys_left == 0
-        assert again or set(erased.forks) >= held.forks
+        living = {name for name in held.forks if await self.sessions.client.exists(SessionKeys.of(TENANT, name).meta)}
+        assert again or set(erased.forks) >= living
         held.ends(erased=True)
         self.count("erased")
 
