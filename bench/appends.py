@@ -39,7 +39,7 @@ class Appender:
         return (*keys.script_keys(), *args)
 
     def send(self, packed: tuple[str | bytes | int, ...]) -> bytes:
-        reply: bytes = self.client.evalsha(self.append_script.sha, 10, *packed)
+        reply: bytes = self.client.evalsha(self.append_script.sha, 11, *packed)
         return reply
 
     def append(self, session: str, turn: PreparedTurn) -> AppendResult:
@@ -49,13 +49,13 @@ class Appender:
         """Begins and commits a summary of a usual size."""
         keys = SessionKeys.of(TENANT, session)
         begin: list[str | int] = ["", keys.label, INCARNATION, 20_000]
-        reply = self.client.evalsha(script("begin_build").sha, 10, *keys.script_keys(), *begin)
+        reply = self.client.evalsha(script("begin_build").sha, 11, *keys.script_keys(), *begin)
         ticket = parse_begin(SessionRef(TENANT, session, INCARNATION), reply)
         assert isinstance(ticket, BuildTicket), ticket
         text = '{"type":"text","text":"' + "a line of the summary. " * 160 + '"}'
         summary = BuiltSummary((HeadFragment("summary", text.encode(), 800),), "{}", 1.0)
         outcome = self.client.evalsha(
-            script("commit_build").sha, 10, *keys.script_keys(), *commit_args("", keys.label, ticket, summary)
+            script("commit_build").sha, 11, *keys.script_keys(), *commit_args("", keys.label, ticket, summary)
         )
         assert outcome[0] == b"standby", outcome
 

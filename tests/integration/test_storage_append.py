@@ -230,7 +230,7 @@ async def test_usage_above_our_count_raises_the_calibration_and_shrinks_the_cont
 
 
 async def test_a_swap_inside_an_append_shows_in_its_answer_once(sessions: Sessions) -> None:
-    await sessions.open(TENANT, SESSION, SessionOptions(hard_limit_tokens=4000))
+    await sessions.open(TENANT, SESSION, SessionOptions(hard_limit_tokens=4000, soft_ratio=0.7))
     answer = await append(sessions, turn("user", "word " * 100))
     while answer.status == "ok":
         answer = await append(sessions, turn("assistant", "word " * 100), turn("user", "word " * 100))

@@ -35,7 +35,7 @@ async def sessions(redis_url: str) -> AsyncIterator[Sessions]:
 
 async def fill(sessions: Sessions, limit: int = 4000, upto: str = "soft") -> AppendResult:
     """A session whose status is ``upto``."""
-    await sessions.open(TENANT, SESSION, SessionOptions(hard_limit_tokens=limit))
+    await sessions.open(TENANT, SESSION, SessionOptions(hard_limit_tokens=limit, soft_ratio=0.7))
     number, answer = 1, await append(sessions, turn("user", f"1 {WORDS}"))
     while answer.status != upto:
         number += 1

@@ -78,7 +78,7 @@ def test_sessions_spread_over_the_partitions() -> None:
 def test_all_keys_of_a_session_share_one_hash_tag() -> None:
     keys = SessionKeys.of("acme", "s1").script_keys()
     assert len({key[key.index("{") : key.index("}") + 1] for key in keys}) == 1
-    assert len(set(keys)) == len(keys) == 10
+    assert len(set(keys)) == len(keys) == 11
 
 
 @pytest.mark.parametrize(

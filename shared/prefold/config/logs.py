@@ -9,8 +9,8 @@ from structlog.typing import Processor
 
 from prefold.config.settings import ProcessSettings
 
-QUIET = ("asyncio", "httpcore", "httpx", "hpack")
-"""Libraries whose info events say nothing that ours do not."""
+QUIET = ("anthropic", "asyncio", "httpcore", "httpcore2", "httpx", "httpx2", "hpack")
+"""Libraries whose info events say nothing that ours do not, or whose debug events say too much."""
 
 
 def configure_logging(role: str, settings: ProcessSettings) -> None:

@@ -140,16 +140,95 @@ class EmbedderSettings(ProcessSettings):
     embedder_threads: int = Field(1, ge=1, le=64, description="Threads of a built-in embedder, per process.")
 
 
-class SummarizerSettings(ProcessSettings):
-    """What writes the summaries."""
+class EngineSettings(ProcessSettings):
+    """Which engine writes the summaries."""
 
     summarizer: Literal["extractive", "anthropic"] = Field(
         "extractive", description="extractive: offline and deterministic; anthropic: a model behind the Messages API."
     )
-    summarizer_model: str | None = Field(None, max_length=256, description="Model that the Messages API is asked for.")
+
+
+class PricesSettings(ProcessSettings):
+    """What model calls cost."""
+
+    prices_file: Path | None = Field(
+        None, description="JSON file of prices per million tokens; its rows go before the packaged ones."
+    )
+
+
+CHUNK_MARGIN = 1.5
+"""A provider's tokenizer may make so many tokens of one of ours (code, tables, rare scripts), the prompt included."""
+
+
+class SummarizerSettings(EngineSettings, PricesSettings):
+    """What writes the summaries. The rest is read only where a model does."""
+
+    summarizer_model: str = Field(
+        "claude-haiku-5-5", min_length=1, max_length=256, description="Model that the Messages API is asked for."
+    )
+    summarizer_fallback_model: str | None = Field(
+        None, max_length=256, description="Model asked with the same input when the first one declines; unset: none."
+    )
     anthropic_api_key: SecretStr | None = Field(
         None, validation_alias="ANTHROPIC_API_KEY", description="Key of the Messages API."
     )
     anthropic_base_url: HttpUrl | None = Field(
-        None, validation_alias="ANTHROPIC_BASE_URL", description="Base URL of a server that speaks the Messages API."
+        None,
+        validation_alias="ANTHROPIC_BASE_URL",
+        description="Base URL of a server that speaks the Messages API; unset: https://api.anthropic.com.",
     )
+    summarizer_connect_seconds: float = Field(5, ge=0.1, le=60, description="Most time to connect to it, in s.")
+    summarizer_read_seconds: float = Field(
+        120, ge=0.1, le=3600, description="Most time without a byte of the answer, in s."
+    )
+    summarizer_deadline_seconds: float = Field(
+        180, ge=0.1, le=3600, description="Most time of one call, whatever trickles in, in s."
+    )
+    summarizer_calls_at_once: int = Field(64, ge=1, le=1024, description="Calls under way at once, per process.")
+    summarizer_requests_per_minute: int = Field(
+        0, ge=0, le=1_000_000, description="Calls a minute with this key, over all workers; 0: no limit of ours."
+    )
+    summarizer_input_tokens_per_minute: int = Field(
+        0, ge=0, le=1_000_000_000, description="Uncached input tokens a minute, likewise; 0: no limit of ours."
+    )
+    summarizer_window_tokens: int = Field(
+        200_000, ge=4_000, le=10_000_000, description="Window of the model: input and answer of one call, in tokens."
+    )
+    summarizer_chunk_tokens: int = Field(
+        60_000,
+        ge=1_000,
+        le=1_000_000,
+        description="Most source tokens in one call, as counted here; the provider may count half as many again.",
+    )
+    summarizer_max_output_tokens: int = Field(
+        8_000, ge=256, le=128_000, description="Room of one answer, thinking included, in tokens."
+    )
+    summarizer_prefix_models: str = Field(
+        "*",
+        min_length=1,
+        max_length=1000,
+        description="Models that may write summaries over a chat's own prompt where its session asks for that: patterns, "
+        "by commas; each also needs a price. none: no session's.",
+    )
+    summarizer_daily_budget_usd: float | None = Field(
+        None, ge=0, le=1_000_000, description="What one tenant's calls may cost a day (UTC), in USD; unset: no limit."
+    )
+    summarizer_budgets_file: Path | None = Field(
+        None,
+        description='JSON object, tenant to USD a day or null (no limit): wins over the budget for all, e.g. {"acme": 5}.',
+    )
+
+
+def check_summarizer(settings: SummarizerSettings) -> None:
+    """``ValueError`` that names the variable when the engine that is set cannot work. For processes that use it."""
+    if settings.summarizer != "anthropic":
+        return
+    key = settings.anthropic_api_key
+    if key is None or not key.get_secret_value().strip():
+        raise ValueError("ANTHROPIC_API_KEY: PREFOLD_SUMMARIZER=anthropic needs a key")
+    most = int((settings.summarizer_window_tokens - settings.summarizer_max_output_tokens) / CHUNK_MARGIN)
+    if settings.summarizer_chunk_tokens > most:
+        raise ValueError(
+            f"PREFOLD_SUMMARIZER_CHUNK_TOKENS: at most {max(0, most)} go into PREFOLD_SUMMARIZER_WINDOW_TOKENS "
+            "less PREFOLD_SUMMARIZER_MAX_OUTPUT_TOKENS, with half as much again"
+        )

@@ -23,15 +23,23 @@ class Defaults:
     """What a session starts with when nothing was set."""
 
     hard_limit_tokens: int = limits.DEFAULT_HARD_LIMIT_TOKENS
-    soft_ratio: float = limits.DEFAULT_SOFT_RATIO
+    soft_ratio: float | None = None
+    """None: the threshold adapts."""
     keep_recent_turns: int = limits.DEFAULT_KEEP_RECENT_TURNS
     retention: timedelta = limits.RETENTION
     embed_grace: timedelta = limits.EMBED_GRACE
+    lead: timedelta = limits.DEFAULT_LEAD
+    """How long a build takes, for tenants of which nothing is known."""
 
     @cached_property
     def limits(self) -> str:
-        """Limits of a new session as one argument of the scripts."""
-        return f"{self.hard_limit_tokens} {round(self.soft_ratio * 1000)} {self.keep_recent_turns}"
+        """Limits of a new session, and how long a build takes, as one argument of the scripts."""
+        return self.limits_with(limits.milliseconds(self.lead))
+
+    def limits_with(self, lead_ms: int) -> str:
+        """The same where it is known how long a build takes."""
+        ratio = round((self.soft_ratio or 0) * 1000)
+        return f"{self.hard_limit_tokens} {ratio} {self.keep_recent_turns} {lead_ms}"
 
     @cached_property
     def retention_ms(self) -> int:
@@ -76,14 +84,19 @@ def turn_args(turn: PreparedTurn) -> list[Argument]:
 
 
 def append_args(
-    label: str, incarnation: str, turns: Sequence[PreparedTurn], defaults: Defaults, now_ms: int | str
+    label: str,
+    incarnation: str,
+    turns: Sequence[PreparedTurn],
+    defaults: Defaults,
+    now_ms: int | str,
+    lead_ms: int | None = None,
 ) -> list[Argument]:
     """ARGV of ``append.lua``. ``incarnation`` serves when the session does not exist yet."""
     args: list[Argument] = [
         now_ms,
         incarnation,
         label,
-        defaults.limits,
+        defaults.limits if lead_ms is None else defaults.limits_with(lead_ms),
         defaults.retention_ms,
         defaults.embed_grace_ms,
         len(turns),

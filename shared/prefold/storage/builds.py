@@ -11,7 +11,7 @@ def parse_begin(ref: SessionRef, reply: list[Any]) -> BuildTicket | str:
     """A ticket, or the reason why there is none."""
     if reply[0] != b"ok":
         return str(reply[0].decode())
-    _, epoch, covers_to, base, lease_ms, hard, fixed, calibration, carried, first_user = reply
+    _, epoch, covers_to, base, lease_ms, hard, fixed, calibration, carried, first_user, urgent, wanted, head = reply
     return BuildTicket(
         ref=ref,
         epoch=epoch,
@@ -23,6 +23,9 @@ def parse_begin(ref: SessionRef, reply: list[Any]) -> BuildTicket | str:
         calibration=calibration / 1000,
         carried_turn=carried,
         first_user_seq=first_user,
+        is_urgent=urgent == 1,
+        wanted_at_ms=wanted,
+        head_seq=head,
     )
 
 
@@ -50,5 +53,5 @@ def parse_commit(reply: list[Any]) -> CommitResult:
     """What became of the build."""
     outcome = reply[0].decode()
     if outcome in ("standby", "swapped"):
-        return CommitResult(outcome=outcome, version=reply[1], tokens=reply[2])
+        return CommitResult(outcome=outcome, version=reply[1], tokens=reply[2], waited_ms=reply[3])
     return CommitResult(outcome=outcome)

@@ -31,8 +31,8 @@ _PAGE = 16
 """Turns a read: a turn may have a megabyte."""
 _PAIRS = 1_000
 """Ids a step."""
-_KEPT_NUMBERS = ("hard", "ratio", "keep", "cal", "seen", "systok", "tooltok", "ver")
-_KEPT_FIELDS = ("user", "model", "system", "tools", "metadata")
+_KEPT_NUMBERS = ("hard", "ratio", "adapt", "lead", "keep", "cal", "seen", "systok", "tooltok", "ver")
+_KEPT_FIELDS = ("user", "model", "system", "tools", "metadata", "shared_prefix")
 
 
 class _SourceChangedError(Exception):
@@ -242,4 +242,4 @@ def _parts(turns: Sequence[tuple[Any, bytes, bytes | None]]) -> Iterator[list[Ar
 def _settings(seen: tuple[SessionState, Mapping[str, bytes]]) -> tuple[object, ...]:
     """What a fork takes over beside turns and summary, and appends do not change."""
     state, kept = seen
-    return (state.hard, state.ratio, state.keep, state.systok, state.tooltok, kept)
+    return (state.hard, state.adapt, state.adapt or state.ratio, state.keep, state.systok, state.tooltok, kept)

@@ -15,22 +15,31 @@ from urllib.parse import quote, unquote
 from prefold.errors import InvalidInputError
 
 __all__ = [
+    "OF_MODEL_GATES",
     "OF_SESSIONS",
+    "OF_SPENDING",
     "PARTITIONS",
     "PartitionKeys",
     "SessionKeys",
+    "TenantKeys",
     "life_label",
     "mark_beside",
+    "metas_of",
+    "model_gate_key",
     "partition_of",
     "partition_tag",
     "session_of",
     "slot_of",
+    "spending_of",
     "starts_key",
 ]
 
 PARTITIONS = 256
 OF_SESSIONS = "pf1:{*}:s:*:*:[mt][eo][tm][ab]"
 """Pattern of the keys ``meta`` and ``tomb`` of every session."""
+OF_SPENDING = "pf1:{t:*}:spending:*"
+OF_MODEL_GATES = "pf1:model_gate:*"
+"""Pattern of the days of every tenant."""
 _SLOTS = 16384
 _SUFFIX = "abcdefghijklmnopqrstuvwxyz"
 _SAFE = "._@+=|~-"
@@ -90,6 +99,22 @@ def session_of(key: str) -> tuple[str, str]:
     return unquote(tenant), unquote(session)
 
 
+def spending_of(key: str) -> tuple[str, str]:
+    """Tenant and day that a key of ``OF_SPENDING`` belongs to."""
+    tag, _, day = key.removeprefix("pf1:{t:").partition("}:spending:")
+    return unquote(tag), day
+
+
+def model_gate_key(credential: str) -> str:
+    """On the queue's Redis: what all workers know of a provider's key; ``credential`` is a hash of it."""
+    return f"pf1:model_gate:{_segment(credential)}"
+
+
+def metas_of(tenant: str) -> str:
+    """Pattern of the ``meta`` of every session of a tenant."""
+    return f"pf1:{{*}}:s:{_segment(tenant)}:*:meta"
+
+
 def mark_beside(key: str) -> str:
     """Name of the mark in the partition of ``key``: what a batch of writes writes last, before it waits for replicas."""
     return f"{key[: key.index('}') + 1]}:mark"
@@ -121,6 +146,22 @@ class PartitionKeys:
     def of(cls, partition: int) -> "PartitionKeys":
         prefix = f"pf1:{{{partition_tag(partition)}}}"
         return cls(events=f"{prefix}:events", due=f"{prefix}:due", dead=f"{prefix}:dead", dropped=f"{prefix}:dropped")
+
+
+@dataclass(frozen=True, slots=True)
+class TenantKeys:
+    """Names of what is counted for a tenant. No text of anybody is behind them."""
+
+    build_times: str
+    """How long builds of its sessions took lately."""
+
+    @classmethod
+    def of(cls, tenant: str) -> "TenantKeys":
+        return cls(build_times=f"pf1:{{t:{_segment(tenant)}}}:build_times")
+
+    def spending(self, day: str) -> str:
+        """What model calls took on one day (UTC), ``20261130``."""
+        return f"{self.build_times.removesuffix('build_times')}spending:{day}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +215,13 @@ class SessionKeys:
             self.summaries,
             self.events,
             self.due,
+            self.segments,
         )
+
+    @property
+    def segments(self) -> str:
+        """Summaries of runs of turns, by level and range."""
+        return self.meta.removesuffix("meta") + "segments"
 
     @property
     def staged(self) -> str:
@@ -193,4 +240,4 @@ class SessionKeys:
     def erasable(self) -> tuple[str, ...]:
         """What an erasure removes: all of the session's own keys but the tombstone."""
         own = (self.meta, self.turns, self.ids, self.context, self.next, self.standby, self.summaries)
-        return (*own, self.staged, self.staged_ids)
+        return (*own, self.segments, self.staged, self.staged_ids)

@@ -5,9 +5,22 @@ from datetime import timedelta
 DEFAULT_HARD_LIMIT_TOKENS = 100_000
 LEAST_HARD_LIMIT_TOKENS = 1_000
 MOST_HARD_LIMIT_TOKENS = 10_000_000
-DEFAULT_SOFT_RATIO = 0.7
-"""Share of the room (limit less system and tools) at which a standby is built."""
 SOFT_RATIO_BOUNDS = (0.4, 0.85)
+"""Share of the room (limit less system and tools) at which a standby is built. Where the session was given none, it
+is as late as the tokens still free outlast a build at the session's pace."""
+LEAD_FACTOR = 2.5
+"""So many times the 95th percentile of build times is kept free: builds are seldom much slower, and a failed one is
+begun again."""
+PACE_MEMORY = timedelta(minutes=5)
+"""What came so long ago counts about a third in the pace."""
+PACE_LEAST = timedelta(seconds=10)
+"""A younger session's pace is taken as if it were so old."""
+DEFAULT_LEAD = timedelta(seconds=5)
+"""How long a build takes while nothing is known of it."""
+BUILD_TIMES_KEPT = 200
+"""Measured builds of a tenant, the newest, and"""
+BUILD_TIMES_END = timedelta(days=14)
+"""how long they are of use."""
 DEFAULT_KEEP_RECENT_TURNS = 6
 RETENTION = timedelta(days=30)
 """A session's keys end this long after its last turn."""
@@ -16,9 +29,9 @@ TOMBSTONE_EXTRA = timedelta(days=60)
 
 LOW_MARK = 0.75
 """Share of the room that the ladder comes down to, so that it does not run at each turn."""
-REFRESH_STEP = 0.08
+REFRESH_STEP = 0.05
 """Share of the room by which a standby's uncovered tail grows before it is built again."""
-TAIL_SHARE = 0.12
+TAIL_SHARE = 0.1
 """Share of the room at which the verbatim tail is enough, even with fewer turns than asked for."""
 COVER_SHARE = 0.1
 """Share of the room that a build has to cover anew, and"""
@@ -72,6 +85,14 @@ EXPIRY_AGAIN = timedelta(hours=6)
 DROPS_KEPT = timedelta(days=30)
 """The count of dropped events ends when none has been dropped for so long."""
 
+SPENDING_KEPT = timedelta(days=400)
+"""What model calls took on a day is kept so long: a year, and time to close its books."""
+USAGE_SEEN = 64
+"""Newest model calls that a session remembers, so that one that is noted again counts once."""
+CALL_ID_CHARACTERS = 12
+MODEL_GATE_KEPT = timedelta(days=1)
+"""After so long without a call the workers know nothing of a provider's key any more."""
+
 
 def milliseconds(duration: timedelta) -> int:
     """Whole milliseconds of a duration."""
@@ -85,6 +106,11 @@ def lua_constants() -> dict[str, int | float]:
         "TOMB_EXTRA_MS": milliseconds(TOMBSTONE_EXTRA),
         "LOW_MARK": LOW_MARK,
         "REFRESH_STEP": REFRESH_STEP,
+        "LEAST_RATIO": round(SOFT_RATIO_BOUNDS[0] * 1000),
+        "MOST_RATIO": round(SOFT_RATIO_BOUNDS[1] * 1000),
+        "LEAD_FACTOR": LEAD_FACTOR,
+        "PACE_MS": milliseconds(PACE_MEMORY),
+        "PACE_LEAST_MS": milliseconds(PACE_LEAST),
         "TAIL_SHARE": TAIL_SHARE,
         "COVER_SHARE": COVER_SHARE,
         "MIN_COVERED": LEAST_COVERED_TOKENS,
@@ -94,6 +120,7 @@ def lua_constants() -> dict[str, int | float]:
         "TRIM_EVERY": TRIM_EVERY,
         "MOST_BYTES": MOST_CONTEXT_BYTES,
         "USAGE_FLOOR": USAGE_FLOOR_TOKENS,
+        "USAGE_SEEN_BYTES": USAGE_SEEN * (CALL_ID_CHARACTERS + 1),
         "MOST_CALIBRATION": MOST_CALIBRATION,
         "EXPIRE_AHEAD_MS": milliseconds(EXPIRE_AHEAD),
         "ERASE_GRACE_MS": milliseconds(ERASE_GRACE),

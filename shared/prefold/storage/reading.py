@@ -1,12 +1,14 @@
 """Reading sessions, and running their scripts: what every other call stands on."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from redis.asyncio import Redis
 
 from prefold.errors import ConflictError, GoneError, InvalidInputError, NotFoundError
 from prefold.storage.append import Defaults
+from prefold.storage.build_times import BuildLeads, BuildTimes
 from prefold.storage.changes import not_found
 from prefold.storage.client import redis_failures
 from prefold.storage.due import DueSets
@@ -16,8 +18,9 @@ from prefold.storage.lean import Lean
 from prefold.storage.log import stored_turn
 from prefold.storage.replicated import ReplicatedWrites
 from prefold.storage.scripts import script
-from prefold.storage.state import META_FIELDS, STANDBY_FIELDS, VIEW_FIELDS, context_of, view_of
-from prefold.storage.types import SessionView, StoredContext, StoredTurn
+from prefold.storage.spending import Spending
+from prefold.storage.state import META_FIELDS, STANDBY_FIELDS, VIEW_FIELDS, SessionState, context_of, record_of, view_of
+from prefold.storage.types import ActiveView, SessionView, StoredContext, StoredTurn
 
 __all__ = ["MOST_TURNS_A_READ", "StoredSessions"]
 
@@ -40,12 +43,17 @@ class StoredSessions:
         replicated: ReplicatedWrites | None = None,
         defaults: Defaults | None = None,
         now_ms: int | None = None,
+        leads: BuildLeads | None = None,
     ) -> None:
         self._client = client
         self._hot = hot
         self.replicated = replicated
         self._defaults = defaults or Defaults()
         self.now_ms = now_ms
+        self.leads = leads
+        """How long builds take, by tenant; None: as the defaults say."""
+        self.build_times = BuildTimes(client)
+        self.spending = Spending(client)
         self.events = TurnEvents(client)
         self.due_sets = DueSets(client)
 
@@ -79,6 +87,7 @@ class StoredSessions:
                 "begin_build",
                 "commit_build",
                 "hold_build",
+                "keep_segment",
                 "mark_embedded",
                 "erase_session",
                 "change_log",
@@ -115,7 +124,14 @@ class StoredSessions:
         if meta[0] is None:
             raise await self._missing(keys, session)
         now_ms = self.now_ms if self.now_ms is not None else seconds * 1000 + micros // 1000
-        return view_of(tenant, session, meta, standby, now_ms)
+        found = view_of(tenant, session, meta, standby, now_ms)
+        return replace(found, active=await self._active(keys, found, meta[0])) if found.covers_to else found
+
+    async def _active(self, keys: SessionKeys, view: SessionView, packed: bytes) -> ActiveView | None:
+        """The summary that stands in the context; None when it has just been replaced."""
+        with redis_failures():
+            body: Any = await self._client.hget(keys.summaries, str(SessionState.unpack(packed).sver))
+        return ActiveView(view.covers_to, record_of(body)) if body else None
 
     async def _missing(self, keys: SessionKeys, session: str) -> NotFoundError | GoneError:
         with redis_failures():

@@ -21,6 +21,7 @@ _LIBRARIES = {
     "begin_build": ("state", "lines"),
     "commit_build": ("state", "lines", "refit"),
     "hold_build": ("state",),
+    "keep_segment": ("state",),
     "mark_embedded": ("state", "owing"),
     "erase_session": ("state",),
     "restore_due": ("state",),
@@ -30,6 +31,11 @@ _LIBRARIES = {
     "change_log": ("state", "lines", "refit", "place", "change", "owing"),
     "fork_log": ("state", "lines", "refit", "change"),
     "note_fork": ("state",),
+    "reserve_spending": (),
+    "settle_spending": (),
+    "note_usage": ("state",),
+    "admit_call": ("gate",),
+    "note_call": ("gate",),
 }
 _FAST_PATHS = {"append": "append_plain"}
 """Runs before any constant or function is set up, so it has its numbers written in."""
@@ -57,6 +63,7 @@ _ALLOW_OOM = {
     "set_aside",
     "count_dropped",
     "forget_events",
+    "settle_spending",
 }
 
 

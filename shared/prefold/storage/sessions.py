@@ -4,15 +4,17 @@ import secrets
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 import orjson
 
 from prefold.conversation.turns import PreparedTurn
 from prefold.errors import ConflictError, InvalidInputError
-from prefold.storage import builds, embedded, limits
+from prefold.storage import builds, embedded, limits, segments
 from prefold.storage.append import Defaults, append_args, changing, parse_append
 from prefold.storage.branching import BranchingSessions
+from prefold.storage.build_times import BuildLeads, BuildTimes
 from prefold.storage.changes import not_found
 from prefold.storage.client import connect, redis_failures
 from prefold.storage.keys import SessionKeys
@@ -31,6 +33,7 @@ from prefold.storage.types import (
     SessionOptions,
     SessionRef,
     SessionView,
+    StoredSegment,
     StoredTurn,
 )
 
@@ -49,7 +52,8 @@ class Sessions(BranchingSessions):
         keys = SessionKeys.of(tenant, session)
         incarnation = secrets.token_hex(6)
         now_ms = f"={self.now_ms}" if self.now_ms is not None else time.time_ns() // 1_000_000
-        args = append_args(keys.label, incarnation, turns, self._defaults, now_ms)
+        lead_ms = self.leads.ms_of(tenant) if self.leads is not None else None
+        args = append_args(keys.label, incarnation, turns, self._defaults, now_ms, lead_ms)
         return parse_append(tenant, session, turns, await self._run("append", keys, args))
 
     async def open(self, tenant: str, session: str, options: SessionOptions) -> SessionView:
@@ -152,6 +156,24 @@ class Sessions(BranchingSessions):
         """Ends the lease; the session is due again after ``retry_after_ms``, and shows ``reason`` until then."""
         await self._hold(ticket, "abandon", retry_after_ms, reason)
 
+    async def rest_build(self, ticket: BuildTicket, reason: str) -> None:
+        """Ends the lease; no build before the log has grown by a refresh step. The session shows ``reason`` until one."""
+        await self._hold(ticket, "rest", 0, reason)
+
+    async def note_build_time(self, tenant: str, engine: str, seconds: float) -> None:
+        """Notes how long a session of the tenant waited for a summary."""
+        await self.build_times.note(tenant, engine, seconds)
+
+    async def read_segments(self, ref: SessionRef) -> list[StoredSegment]:
+        """Segments of this life of the session that are kept, by first turn, then level."""
+        return await segments.read_segments(self._client, ref)
+
+    async def keep_segment(self, ticket: BuildTicket, segment: StoredSegment) -> bool:
+        """Keeps a segment of turns that the ticket covers; False: the ticket is void."""
+        keys = SessionKeys.of(ticket.ref.tenant, ticket.ref.session)
+        args = segments.keep_args(keys.label, ticket, segment)
+        return bool(await self._run("keep_segment", keys, [self._now, *args]))
+
     async def _hold(self, ticket: BuildTicket, action: str, ms: int, reason: str) -> bool:
         keys = SessionKeys.of(ticket.ref.tenant, ticket.ref.session)
         args = [self._now, keys.label, ticket.ref.incarnation, ticket.epoch, action, ms, reason]
@@ -197,7 +219,7 @@ class Sessions(BranchingSessions):
 
 def _given(options: SessionOptions) -> dict[str, str | bytes | int]:
     given: dict[str, str | bytes | int] = {}
-    for name in ("user", "model", "metadata"):
+    for name in ("user", "model", "metadata", "shared_prefix"):
         value = getattr(options, name)
         if value is not None:
             given[name] = value
@@ -205,6 +227,8 @@ def _given(options: SessionOptions) -> dict[str, str | bytes | int]:
         given["hard"] = options.hard_limit_tokens
     if options.soft_ratio is not None:
         given["ratio"] = round(options.soft_ratio * 1000)
+    if options.adaptive:
+        given["adaptive"] = 1
     if options.keep_recent_turns is not None:
         given["keep"] = options.keep_recent_turns
     if options.system is not None:
@@ -218,11 +242,19 @@ def _given(options: SessionOptions) -> dict[str, str | bytes | int]:
 
 @asynccontextmanager
 async def connect_sessions(
-    url: str, *, max_connections: int = 64, defaults: Defaults | None = None
+    url: str, *, max_connections: int = 64, defaults: Defaults | None = None, lead: timedelta | None = None
 ) -> AsyncIterator[Sessions]:
-    """``Sessions`` on the Redis of ``url`` (see ``connect``); the connections are closed at the end."""
+    """``Sessions`` on the Redis of ``url`` (see ``connect``); the connections are closed at the end.
+
+    ``lead``: how long a build takes while none of a tenant was measured; with it appends heed what was.
+    """
     async with (
         connect(url, max_connections=max_connections) as client,
         connect_lean(url, client) as (hot, replicated),
     ):
-        yield Sessions(client, hot=hot, replicated=replicated, defaults=defaults)
+        leads = BuildLeads(BuildTimes(client), lead) if lead is not None else None
+        try:
+            yield Sessions(client, hot=hot, replicated=replicated, defaults=defaults, leads=leads)
+        finally:
+            if leads is not None:
+                await leads.close()

@@ -7,8 +7,19 @@ from urllib.parse import unquote
 
 import orjson
 
+from prefold.storage import limits
 from prefold.storage.fields import INCARNATION_CHARACTERS, STATE_FIELDS, STATE_STRUCT
-from prefold.storage.types import BuildView, ForkOrigin, SessionRef, SessionView, StandbyView, Status, StoredContext
+from prefold.storage.types import (
+    BuildView,
+    ForkOrigin,
+    ModelUsage,
+    Pace,
+    SessionRef,
+    SessionView,
+    StandbyView,
+    Status,
+    StoredContext,
+)
 
 __all__ = [
     "META_FIELDS",
@@ -18,6 +29,7 @@ __all__ = [
     "context_of",
     "join_system",
     "origin_of",
+    "record_of",
     "view_of",
 ]
 
@@ -33,8 +45,8 @@ META_FIELDS = (
     "build_error",
     "build_epoch",
 )
-VIEW_FIELDS = (*META_FIELDS, "forked_from", "forks")
-STANDBY_FIELDS = ("built_at", "coverage")
+VIEW_FIELDS = (*META_FIELDS, "forked_from", "forks", "shared_prefix", "usage")
+STANDBY_FIELDS = ("built_at", "coverage", "record")
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +125,7 @@ def context_of(tenant: str, session: str, body: bytes, meta: list[bytes | None])
         open_calls=() if state.lost else state.open_calls,
         degraded=bool(state.deg),
         user=_text(fields["user"]),
+        asked_version=state.luver,
     )
 
 
@@ -129,7 +142,27 @@ def _standby(state: SessionState, standby: list[Any]) -> StandbyView | None:
         built_at_ms=int(standby[0]),
         coverage=float(coverage) if coverage else None,
         tokens=state.served(state.ntok + state.fix),
+        record=_text(standby[2]),
     )
+
+
+def record_of(body: bytes) -> str:
+    """The record that stands with a stored summary: "covers_to tokens carries record", a line feed, the head."""
+    return body.split(b"\n", 1)[0].split(b" ", 3)[3].decode()
+
+
+def _pace(state: SessionState) -> Pace:
+    """As the last append had it (``note_pace`` in the scripts)."""
+    memory_ms = limits.milliseconds(limits.PACE_MEMORY)
+    age_ms = max(limits.milliseconds(limits.PACE_LEAST), state.updated - state.created)
+    span_ms = memory_ms * (1 - math.exp(-age_ms / memory_ms))
+    per_minute = state.flow / 100 / span_ms * 60_000
+    return Pace(bool(state.adapt), round(per_minute, 1), state.lead / 1000, state.ratio / 1000)
+
+
+def _usage(value: bytes | None) -> ModelUsage:
+    """Out of "calls input cache_read cache_write output micro_usd"."""
+    return ModelUsage(*map(int, value.split())) if value else ModelUsage()
 
 
 def _origin(value: bytes | None) -> ForkOrigin | None:
@@ -186,4 +219,8 @@ def view_of(
         changes=state.chg,
         forked_from=_origin(fields["forked_from"]),
         forks=tuple(_text(fields["forks"]).split("\n")) if fields["forks"] else (),
+        pace=_pace(state),
+        usage=_usage(fields["usage"]),
+        shared_prefix=_text(fields["shared_prefix"]),
+        resting_until_tokens=state.rest if state.rest > state.log else 0,
     )

@@ -32,6 +32,10 @@ class SessionOptions:
     tools_tokens: int = 0
     metadata: str | None = None
     """JSON object."""
+    shared_prefix: str | None = None
+    """JSON object: how this session's summaries use the chat's own prompt prefix; ``{}`` switches it off."""
+    adaptive: bool = False
+    """True gives up a ``soft_ratio`` that was set: the threshold adapts again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +84,8 @@ class StoredContext:
     """Calls of the newest round that have no result yet."""
     degraded: bool
     user: str
+    asked_version: int = 0
+    """Version when the newest plain user turn came; as long as it holds, what was served then stands unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +94,65 @@ class StandbyView:
     built_at_ms: int
     coverage: float | None
     tokens: int
+    record: str = ""
+    """JSON that the build stored with the summary: engine, coverage before and after, sizes, durations."""
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveView:
+    """The summary that stands in the context; ``record`` as in ``StandbyView``."""
+
+    covers_to: int
+    record: str
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Why the soft threshold is where it is."""
+
+    adaptive: bool
+    """False: the session was given a fixed share."""
+    tokens_per_minute: float
+    """Raw tokens that came lately."""
+    build_seconds: float
+    """p95 of the tenant's builds as it was known at the last append, or the engine's prior."""
+    ratio: float
+    """The threshold as a share of the room, within 0.4 to 0.85."""
+
+
+@dataclass(frozen=True, slots=True)
+class ModelUsage:
+    """Tokens that model calls took, as the provider reports them, and what they cost by the price table."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    """Uncached input. All input = input + cache_read + cache_write."""
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    output_tokens: int = 0
+    micro_usd: int = 0
+    """Millionths of a US dollar."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredSegment:
+    """The summary of an immutable run of source turns, or of several such summaries."""
+
+    level: int
+    """0: made from source turns. n: merged from neighbours of lower levels."""
+    first_seq: int
+    last_seq: int
+    source_hash: str
+    """Hex digest of what the summarizer was given to stand for (source turns with their revisions, or the hashes of the merged)."""
+    prompt_version: str
+    """Of engine, model and prompt: another makes another summary."""
+    text: str
+    tokens: int
+    """Raw tokens of ``text``."""
+    source_tokens: int
+    """Raw tokens of the source turns that it stands for."""
+    record: str = "{}"
+    """JSON: model, request ids, seconds, usage; no text of the conversation."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +210,14 @@ class SessionView:
     forked_from: ForkOrigin | None = None
     forks: tuple[str, ...] = ()
     """Sessions that were forked from this one; some may be gone by now."""
+    active: ActiveView | None = None
+    pace: Pace | None = None
+    usage: ModelUsage = ModelUsage()
+    """Of the summarizer's model calls for this session."""
+    shared_prefix: str = ""
+    """JSON object of the session's shared-prefix setting; empty: not set."""
+    resting_until_tokens: int = 0
+    """No build before the log has so many raw tokens: builds without gain; 0: none such."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +264,12 @@ class BuildTicket:
     """0, or the seq of the newest plain user turn, which the head must carry verbatim ("task")."""
     first_user_seq: int
     """Seq of the first user turn, 0 without one."""
+    is_urgent: bool = False
+    """The context is degraded or over its limit now: a summary at once, even a plainer one."""
+    wanted_at_ms: int = 0
+    """When the session first asked for this summary; 0: not known."""
+    head_seq: int = 0
+    """Newest turn when the build began."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,6 +296,8 @@ class CommitResult:
     outcome: Literal["standby", "swapped", "stale", "no_gain"]
     version: int = 0
     tokens: int = 0
+    waited_ms: int = 0
+    """From when the session wanted a build until now: waiting, failures and pauses included."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,8 +225,11 @@ class Judge:
 
     # Forks
 
-    def fork(self, source: Seen, point: int, made: Seen) -> None:
+    def fork(self, source: Seen, point: int, made: Seen, earlier: Seen) -> None:
+        """``earlier``: the source before the fork was first asked for. A swap since then need not have reached it."""
         s = source.state
+        if s.active and not earlier.state.active and not made.state.active:
+            s = s._replace(active=None, applied=())
         summaries = tuple(one for one in (*s.applied, *((s.active,) if s.active else ())) if one.covers_to <= point)
         turns = tuple((s.life, turn) for turn in s.log if turn.seq <= point)
         fork = Fork(s.life, s.changes, point, turns, point, summaries)
@@ -248,9 +251,9 @@ class Judge:
 
 def _is_wanted(real: Snapshot) -> bool:
     packed = real.state
-    if packed.nx:
-        return packed.ntok - packed.n0 >= int(packed.room * limits.REFRESH_STEP)
-    return bool(packed.deg) or packed.tok >= packed.room * packed.ratio // 1000
+    if not packed.deg and packed.tok < packed.room * packed.ratio // 1000:
+        return False
+    return not packed.nx or packed.ntok - packed.n0 >= int(packed.room * limits.REFRESH_STEP)
 
 
 def _whole_tokens(s: State, before: Snapshot, after: Snapshot) -> int:

@@ -183,18 +183,18 @@ MUTATIONS = [
     # Ends and forks
     Mutation(
         "an erasure drops the summaries",
-        "CONTEXT, NEXT, STANDBY, SUMMARIES, KEYS[11], KEYS[12])",
-        "CONTEXT, NEXT, STANDBY, KEYS[11], KEYS[12])",
+        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13])",
+        "CONTEXT, NEXT, STANDBY, SEGMENTS, KEYS[12], KEYS[13])",
     ),
     Mutation(
         "an erasure drops the standby",
-        "CONTEXT, NEXT, STANDBY, SUMMARIES, KEYS[11], KEYS[12])",
-        "CONTEXT, SUMMARIES, KEYS[11], KEYS[12])",
+        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13])",
+        "CONTEXT, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13])",
     ),
     Mutation(
         "an erasure drops a staged copy",
-        "CONTEXT, NEXT, STANDBY, SUMMARIES, KEYS[11], KEYS[12])",
-        "CONTEXT, NEXT, STANDBY, SUMMARIES)",
+        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13])",
+        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS)",
     ),
     Mutation(
         "an erasure raises the epoch",

@@ -96,7 +96,7 @@ class Walker(Changing):
         if not s.log:
             return
         point = self.rng.choice([0, s.head_seq, *(turn.seq for turn in s.log)])
-        keys = SessionKeys.of(TENANT, FORK)
+        earlier, keys = self.before, SessionKeys.of(TENANT, FORK)
         await self.sessions.client.delete(*keys.erasable(), keys.tomb)
         if self.rng.random() < 0.5:
             await self.lost_fork(point)
@@ -112,7 +112,7 @@ class Walker(Changing):
             self.before, marks = await self.look(), self.known.marks
         known = Known(lives={view.ref.incarnation: self.before.state.life}, marks=marks)
         made = await look(self.sessions, FORK, known)
-        self.judge.fork(self.before, point, made)
+        self.judge.fork(self.before, point, made, earlier)
         self.judge.standing(made)
         self.count("fork with a summary" if made.state.active else "fork")
 

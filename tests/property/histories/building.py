@@ -5,7 +5,7 @@ from typing import Literal
 
 import orjson
 
-from prefold.storage.types import BuildTicket, BuiltSummary, CommitResult, HeadFragment
+from prefold.storage.types import BuildTicket, BuiltSummary, CommitResult, HeadFragment, StoredSegment
 from tests.property.histories.backend import Backend
 from tests.property.histories.held import TENANT, Builder, Held
 from tests.property.histories.promises import CARRIED_TOKENS, can_stand
@@ -80,6 +80,7 @@ async def commit(backend: Backend, held: Held, builder: Builder, tokens: int) ->
     stands = can_stand(now, builder.covers_to, carries=carries)
     if newest and stands and carries and now.state.lu == ticket.carried_turn:
         await _must_carry(backend, held, builder, summary)
+    await keep_segment(backend, held, builder, newest=newest)
     result, again = await backend.send(lambda: backend.sessions.commit_build(ticket, summary), held)
     if again and result.outcome == "stale" and newest and stands:
         result = await _outcome(backend, held, builder) or result
@@ -92,6 +93,17 @@ async def commit(backend: Backend, held: Held, builder: Builder, tokens: int) ->
         held.life.heads[builder.covers_to] = sum(part.tokens for part in summary.fragments)
     else:
         assert await backend.sessions.view(TENANT, held.name) == view, "a refused commit left something"
+
+
+async def keep_segment(backend: Backend, held: Held, builder: Builder, *, newest: bool) -> None:
+    """Kept if and only if nothing that the ticket covers has changed, and no later build began."""
+    ticket = builder.ticket
+    assert ticket is not None
+    record = orjson.dumps({"sources": builder.sources}).decode()
+    segment = StoredSegment(0, 1, ticket.covers_to, "hash", "1", "text", 1, 1, record)
+    kept, _ = await backend.send(lambda: backend.sessions.keep_segment(ticket, segment), held)
+    backend.count(f"segment: {'kept' if kept else 'refused'}")
+    assert kept == newest, "a segment of a void ticket was kept, or one of a sound ticket refused"
 
 
 async def _must_carry(backend: Backend, held: Held, builder: Builder, summary: BuiltSummary) -> None:

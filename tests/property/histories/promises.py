@@ -22,7 +22,7 @@ from tests.support.contexts import recount
 HEAD_PARTS = ("first_message", "task", "ledger", "summary")
 CARRIED_TOKENS = 40
 """Of a turn that a build put into the head."""
-KEYS = {"meta", "tomb", "turns", "ids", "context", "next", "standby", "summaries"}
+KEYS = {"meta", "tomb", "turns", "ids", "context", "next", "standby", "summaries", "segments"}
 STAGE_KEYS = {"staged", "staged_ids"}
 
 
@@ -115,6 +115,8 @@ class Promises:
             assert one.sources == self._oracle.versions(one.covers_to), "a summary of turns that are no more"
             assert one.head_tokens == sum(line.tokens for line in one.lines)
             assert one.covers_to <= state.head
+        for last, sources in now.segments.items():
+            assert sources == self._oracle.versions(last), "a segment of turns that are no more"
         assert [one.covers_to for one in now.summaries] == sorted({one.covers_to for one in now.summaries})
         newest = now.summaries[-1] if now.summaries else None
         assert (newest.version, newest.covers_to) == (state.sver, state.cov) if newest else not state.cov

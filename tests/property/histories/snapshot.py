@@ -90,6 +90,8 @@ class Snapshot:
     summaries: tuple[StoredSummary, ...]
     """Applied ones, oldest first."""
     standby: StoredSummary | None
+    segments: dict[int, list[str]]
+    """Last turn of each and what its builder says that it read."""
     keys: frozenset[str]
     """Names of all keys of the session, without what they have in common."""
 
@@ -120,8 +122,9 @@ async def take_snapshot(sessions: Sessions, tenant: str, session: str) -> Snapsh
         pipe.hget(keys.tomb, "epoch")
         pipe.hgetall(keys.summaries)
         pipe.hget(keys.standby, "body")
+        pipe.hgetall(keys.segments)
         pipe.keys(own_keys(keys))
-        body, following, packed, entries, epoch, summaries, standby, names = await pipe.execute()
+        body, following, packed, entries, epoch, summaries, standby, segments, names = await pipe.execute()
     read = await sessions.read_context(tenant, session)
     applied = sorted((int(version), stored) for version, stored in summaries.items())
     return Snapshot(
@@ -133,8 +136,14 @@ async def take_snapshot(sessions: Sessions, tenant: str, session: str) -> Snapsh
         epoch=int(epoch or 0),
         summaries=tuple(StoredSummary.of(*pair) for pair in applied),
         standby=StoredSummary.of(0, standby) if standby else None,
+        segments={int(field.rpartition(b"-")[2]): sources_of(value) for field, value in segments.items()},
         keys=frozenset(name.decode().rpartition(":")[2] for name in names),
     )
+
+
+def sources_of(segment: bytes) -> list[str]:
+    sources: list[str] = orjson.loads(orjson.loads(segment)["record"])["sources"]
+    return sources
 
 
 def own_keys(keys: SessionKeys) -> str:

@@ -1,4 +1,4 @@
--- append(now, new_incarnation, label, "hard ratio keep", retention_ms, grace_ms, count, turn…)
+-- append(now, new_incarnation, label, "hard ratio keep lead_ms", retention_ms, grace_ms, count, turn…)
 --   -> one string: the incarnation, then 64-bit big-endian integers: version, swaps, tokens, window_tokens, hard,
 --      status (0 ok, 1 soft, 2 swapped, 3 degraded), swapped now, and a turn: seq, tokens, duplicate
 --    | {'conflict' | 'rewound' | 'removed', turn id} | {'gone'} | {'too_large'} | {'changing'}
@@ -85,11 +85,10 @@ local swapped = false
 if fresh > 0 then
   local created = not m
   if created then
-    local hard, ratio, keep = string.match(ARGV[4], '^(%d+) (%d+) (%d+)$')
-    m = new_state(ARGV[2], now, tonumber(hard), tonumber(ratio), tonumber(keep))
+    m = new_state(ARGV[2], now, ARGV[4])
     redis.call('HSET', META, 'incarnation', m.inc, 'label', label)
   end
-  local version = m.ver
+  local version, log_before = m.ver, m.log
   local first, out, out_next = m.head + 1, { created and header(m, 0, 0) or '' }, {}
   for _, t in ipairs(turns) do
     if not t.seq then
@@ -101,6 +100,8 @@ if fresh > 0 then
   if m.nx > 0 then m.nbytes = redis.call('APPEND', NEXT, table.concat(out_next)) end
   if m.ver > version then redis.call('SETRANGE', CONTEXT, 11, string.format('%-10d', m.ver)) end
   local asked = m.lu >= first
+  m.lead = tonumber(string.match(ARGV[4], '%d+$'))
+  note_pace(m, m.log - log_before, now)
   m.updated = now
   local over = m.tok > room(m)
   swapped = refit(m)

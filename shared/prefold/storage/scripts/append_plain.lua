@@ -17,7 +17,14 @@ do
         local content, short, log = ARGV[14], ARGV[15], v[@log] + tokens
         local rest = string.sub(packed, $WRITTEN_END)
         local inc = string.sub(rest, -$INC)
+        local flow, lead = v[@flow] * math.exp(-math.max(0, now - v[@updated]) / $PACE_MS) + tokens * 100, string.match(ARGV[4], '%d+$')
         v[@head], v[@log], v[@tok], v[@full], v[@updated] = seq, log, tok, v[@full] + tokens, now
+        v[@flow], v[@lead] = floor(flow), tonumber(lead)
+        if v[@adapt] == 1 then
+          local span = $PACE_MS * (1 - math.exp(-math.max($PACE_LEAST_MS, now - v[@created]) / $PACE_MS))
+          local needed = v[@flow] / 100 / span * v[@lead] * $LEAD_FACTOR
+          v[@ratio] = math.max($LEAST_RATIO, math.min($MOST_RATIO, floor(1000 - needed * 1000 / room)))
+        end
         local said, cut = '{"role":"assistant","seq":', ' 0 1 '
         if string.sub(tag, 3, 3) == 'u' then
           said, cut = '{"role":"user","seq":', ' 0 2 '
@@ -38,8 +45,9 @@ do
         if v[@nx] > 0 then
           call('APPEND', KEYS[6], line)
           v[@ntok], v[@nbytes] = v[@ntok] + tokens, v[@nbytes] + #line
-          wanted = v[@ntok] - v[@n0] >= floor(room * $REFRESH_STEP)
+          wanted = wanted and v[@ntok] - v[@n0] >= floor(room * $REFRESH_STEP)
         end
+        if wanted and v[@rest] > log then wanted = false end
         if v[@fresh] == 1 then status, v[@fresh] = 2, 0 end
         local life, build = ARGV[3] .. ':' .. inc, ' 0'
         if v[@edue] == 0 then
@@ -47,6 +55,7 @@ do
           call('ZADD', KEYS[10], 'LT', now + ARGV[6], 'embed:' .. life)
         end
         if wanted then
+          if v[@want] == 0 then v[@want] = now end
           call('ZADD', KEYS[10], 'LT', now + ARGV[6], 'compact:' .. life)
           if v[@blease] <= now and v[@retry] <= now then build = ' 1' end
         end

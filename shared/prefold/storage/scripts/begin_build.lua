@@ -1,5 +1,5 @@
 -- begin_build(now, label, incarnation, lease_ms)
---   -> {'ok', epoch, covers_to, cov, lease_ms, hard, fix, cal, carried turn, fu} | {reason, when_ms}
+--   -> {'ok', epoch, covers_to, cov, lease_ms, hard, fix, cal, carried turn, fu, urgent, wanted since, head} | {reason, when_ms}
 -- Reasons: gone, not_due, busy, backoff, no_cut. Raises the epoch, so that every earlier ticket is void, and notes
 -- epoch, covers_to and lease. Reads the log from its end until a cut serves.
 -- Keys: meta, tomb, turns, due. Atomic, because two builders must not both get a lease.
@@ -12,6 +12,10 @@ end
 local member = 'compact:' .. life(label, m)
 if not build_wanted(m) then
   redis.call('ZREM', DUE, member)
+  if m.want > 0 then
+    m.want = 0
+    save_state(m)
+  end
   return { 'not_due', 0 }
 end
 if m.nocut == m.head then
@@ -81,8 +85,10 @@ end
 local epoch = redis.call('HINCRBY', TOMB, 'epoch', 1)
 redis.call('PEXPIREAT', TOMB, m.ends + TOMB_EXTRA_MS)
 m.bcov, m.blease = covers_to, now + lease_ms
+if m.want == 0 then m.want = now end
 redis.call('HSET', META, 'build_epoch', epoch)
 redis.call('ZADD', DUE, m.blease, member)
 save_state(m)
 local carried = (covers_to >= m.lu and m.lu ~= m.fu) and m.lu or 0
-return { 'ok', epoch, covers_to, m.cov, lease_ms, m.hard, m.fix, m.cal, carried, m.fu }
+return { 'ok', epoch, covers_to, m.cov, lease_ms, m.hard, m.fix, m.cal, carried, m.fu,
+  (m.deg == 1 or m.full > room(m)) and 1 or 0, m.want, m.head }

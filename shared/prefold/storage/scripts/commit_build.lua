@@ -1,5 +1,5 @@
 -- commit_build(now, label, incarnation, epoch, covers_to, record, coverage, count, (part, tokens, content)…)
---   -> {'standby' | 'swapped', version, tokens} | {'stale'} | {'no_gain'}
+--   -> {'standby' | 'swapped', version, tokens, ms since it was wanted} | {'stale'} | {'no_gain'}
 -- Makes the standby: writes `next`, its head and the turns after covers_to in full. Refused when incarnation or
 -- epoch moved on, when covers_to is no cut now or not beyond what is covered, or when nothing would be gained.
 -- Swaps at once when the context is degraded or over its limit. Committing twice changes nothing: 'stale'.
@@ -31,20 +31,25 @@ if tokens >= m.full then return { 'no_gain' } end
 
 local lines = table.concat(head)
 m.nx, m.ntok, m.nhtok, m.n0 = covers_to, tokens, head_tokens, tokens
-m.bcov, m.blease, m.retry = 0, 0, 0
+m.bcov, m.blease, m.retry, m.rest = 0, 0, 0, 0
+local waited = m.want > 0 and math.max(0, now - m.want) or 0
+m.want = 0
 m.ver = m.ver + 1
 local text = header(m, covers_to, head_tokens) .. lines .. table.concat(out)
 redis.call('SET', NEXT, text)
 m.nbytes = #text
 m.ver = m.ver - 1
 redis.call('DEL', STANDBY)
-redis.call('HSET', STANDBY, 'covers_to', covers_to, 'built_at', now, 'coverage', ARGV[7], 'tokens', tokens,
+redis.call('HSET', STANDBY, 'covers_to', covers_to, 'built_at', now, 'coverage', ARGV[7], 'tokens', tokens, 'record', ARGV[6],
   'body', summary_body(covers_to, head_tokens, carries, ARGV[6], lines))
 redis.call('HDEL', META, 'build_error')
 local swapped = false
 if m.deg == 1 or m.full > room(m) then swapped = refit(m) end
 redis.call('ZREM', DUE, 'compact:' .. life(label, m))
-if build_wanted(m) then redis.call('ZADD', DUE, now, 'compact:' .. life(label, m)) end
+if build_wanted(m) then
+  m.want = now
+  redis.call('ZADD', DUE, now, 'compact:' .. life(label, m))
+end
 keep_life(m)
 save_state(m)
-return { swapped and 'swapped' or 'standby', m.ver, served(m, m.tok + m.fix) }
+return { swapped and 'swapped' or 'standby', m.ver, served(m, m.tok + m.fix), waited }

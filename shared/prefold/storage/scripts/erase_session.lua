@@ -21,7 +21,7 @@ redis.call('HSET', TOMB, 'end:' .. m.inc, now)
 redis.call('PEXPIREAT', TOMB, now + tonumber(ARGV[3]))
 local turns = redis.call('XLEN', TURNS)
 local forks, origin = unpack(redis.call('HMGET', META, 'forks', 'forked_from'))
-redis.call('UNLINK', META, TURNS, IDS, CONTEXT, NEXT, STANDBY, SUMMARIES, KEYS[11], KEYS[12])
+redis.call('UNLINK', META, TURNS, IDS, CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13])
 redis.call('ZREM', DUE, 'embed:' .. who, 'compact:' .. who)
 redis.call('ZADD', DUE, now + ERASE_GRACE_MS, 'expire:' .. who)
 return { 'ok', m.inc, turns, forks or '', origin or '' }

@@ -1,6 +1,6 @@
 -- Changes of stored turns. Entries of a stream cannot be changed, and deleting one leaves its bytes, so the log is copied
 -- in bounded steps (the stage) and the copy takes its place in one step. The stage ends by itself when its maker dies.
-local STAGED, STAGED_IDS = KEYS[11], KEYS[12]
+local STAGED, STAGED_IDS = KEYS[12], KEYS[13]
 
 -- What has been copied: "token until changes last total newest_user its_total first_user".
 local function load_stage()
@@ -209,14 +209,21 @@ local function rebuild(m)
   return refit(m)
 end
 
--- Everything that was made of turns after `intact` is void: standby, summaries, context, work in flight.
+local function drop_segments(intact)
+  for _, range in ipairs(redis.call('HKEYS', SEGMENTS)) do
+    if tonumber(string.match(range, '%d+$')) > intact then redis.call('HDEL', SEGMENTS, range) end
+  end
+end
+
+-- Everything that was made of turns after `intact` is void: standby, summaries, segments, context, work in flight.
 local function derive_anew(m, intact)
   if math.max(m.bcov, m.nx) > intact then
     redis.call('HINCRBY', TOMB, 'epoch', 1)
     redis.call('PEXPIREAT', TOMB, m.ends + TOMB_EXTRA_MS)
   end
   if m.bcov > intact then m.bcov, m.blease = 0, 0 end
-  m.chg = m.chg + 1
+  m.chg, m.rest = m.chg + 1, 0
+  drop_segments(intact)
   check_standby(m, intact)
   fall_back(m, intact)
   rebuild(m)

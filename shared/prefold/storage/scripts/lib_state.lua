@@ -2,7 +2,7 @@
 -- unpack_state and pack_state.
 -- Every session script gets the same keys in the same order.
 local META, TOMB, TURNS, IDS, CONTEXT = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
-local NEXT, STANDBY, SUMMARIES, EVENTS, DUE = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10]
+local NEXT, STANDBY, SUMMARIES, EVENTS, DUE, SEGMENTS = KEYS[6], KEYS[7], KEYS[8], KEYS[9], KEYS[10], KEYS[11]
 
 local function clock(given)
   if given ~= '' then return tonumber(given) end
@@ -17,10 +17,14 @@ end
 
 local function save_state(m) redis.call('HSET', META, 'state', pack_state(m)) end
 
-local function new_state(incarnation, now, hard, ratio, keep)
+-- `defaults`: "hard ratio keep lead"; ratio 0: it adapts.
+local function new_state(incarnation, now, defaults)
+  local hard, ratio, keep, lead = string.match(defaults, '^(%d+) (%d+) (%d+) (%d+)$')
+  local adapts = ratio == '0'
   return {
     inc = incarnation, created = now, updated = now, ends = 0,
-    hard = hard, ratio = ratio, keep = keep, cal = 1000, seen = 0,
+    hard = tonumber(hard), ratio = adapts and MOST_RATIO or tonumber(ratio), keep = tonumber(keep), cal = 1000, seen = 0,
+    adapt = adapts and 1 or 0, flow = 0, lead = tonumber(lead), want = 0, rest = 0,
     head = 0, log = 0, ver = 1, swaps = 0, cov = 0, sver = 0, tok = 0, full = 0, htok = 0,
     fix = 0, systok = 0, leadtok = 0, tooltok = 0,
     bytes = 0, nbytes = 0, deg = 0, gap = 0, lost = 0, fresh = 0, cross = 0, ready = 0, edue = 0,
@@ -57,6 +61,7 @@ local function extend_life(m, label, now, retention, force)
   m.ends = math.max(m.ends, end_at)
   redis.call('ZADD', DUE, m.ends - math.min(EXPIRE_AHEAD_MS, math.floor(retention / 10)), 'expire:' .. life(label, m))
   for i = 1, 8 do redis.call('PEXPIREAT', KEYS[i], m.ends + (i == 2 and TOMB_EXTRA_MS or 0)) end
+  redis.call('PEXPIREAT', SEGMENTS, m.ends)
 end
 
 -- Keys that a script made end with the others.
@@ -71,16 +76,28 @@ local function status_of(m)
   return 'ok'
 end
 
--- A build is wanted: past the soft threshold without a standby, or its uncovered tail has grown by a step.
+-- Notes that `tokens` came now, and where the soft threshold is by that: what is free beyond it outlasts a build at the
+-- pace of late.
+local function note_pace(m, tokens, now)
+  m.flow = math.floor(m.flow * math.exp(-math.max(0, now - m.updated) / PACE_MS) + tokens * 100)
+  if m.adapt == 0 then return end
+  local span = PACE_MS * (1 - math.exp(-math.max(PACE_LEAST_MS, now - m.created) / PACE_MS))
+  local needed = m.flow / 100 / span * m.lead * LEAD_FACTOR
+  m.ratio = math.max(LEAST_RATIO, math.min(MOST_RATIO, math.floor(1000 - needed * 1000 / room(m))))
+end
+
+-- A build is wanted: past the soft threshold, without a standby or when its uncovered tail has grown by a step. A
+-- session whose builds came to nothing rests.
 local function build_wanted(m)
-  if m.nx > 0 then return m.ntok - m.n0 >= math.floor(room(m) * REFRESH_STEP) end
-  return m.deg == 1 or m.tok >= soft_room(m)
+  if m.rest > m.log or m.deg == 0 and m.tok < soft_room(m) then return false end
+  return m.nx == 0 or m.ntok - m.n0 >= math.floor(room(m) * REFRESH_STEP)
 end
 
 -- Tells the dispatcher of the turns from `first` on: an event, which may be lost, and due entries, which stay.
 local function announce(m, label, first, now, grace)
   local who = life(label, m)
   local wanted = build_wanted(m)
+  if wanted and m.want == 0 then m.want = now end
   if m.edue == 0 then
     m.edue = 1
     redis.call('ZADD', DUE, 'LT', now + grace, 'embed:' .. who)

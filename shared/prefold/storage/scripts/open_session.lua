@@ -1,7 +1,7 @@
--- open_session(now, new_incarnation, label, retention_ms, "hard ratio keep" of a new one, count, (name, value)…)
+-- open_session(now, new_incarnation, label, retention_ms, "hard ratio keep lead_ms" of a new one, count, (name, value)…)
 --   -> {'ok'} | {'conflict'} | {'no_room', free raw tokens} | {'changing'}
 -- Creates the session (also after an erase) or changes it. Names: user, model, hard, ratio, keep, system, systok,
--- tools, tooltok, metadata. A lower limit refits at once.
+-- tools, tooltok, metadata, shared_prefix, adaptive (1: no longer a fixed ratio). A lower limit refits at once.
 -- Keys: all of the session; they end with its retention. Atomic, because limit and context must agree.
 local now, label, retention = clock(ARGV[1]), ARGV[3], tonumber(ARGV[4])
 local given = {}
@@ -14,15 +14,20 @@ if m then
   local user = redis.call('HGET', META, 'user')
   if given.user and user and user ~= given.user then return { 'conflict' } end
 else
-  local hard, ratio, keep = string.match(ARGV[5], '^(%d+) (%d+) (%d+)$')
-  m = new_state(ARGV[2], now, tonumber(hard), tonumber(ratio), tonumber(keep))
+  m = new_state(ARGV[2], now, ARGV[5])
 end
 
 local before, room_before = m.hard .. ' ' .. m.fix, room(m)
-local stored = redis.call('HMGET', META, 'system', 'tools', 'user')
-local changes = (given.system and given.system ~= (stored[1] or '')) or (given.tools and given.tools ~= (stored[2] or ''))
+local stored = redis.call('HMGET', META, 'system', 'tools', 'user', 'model', 'shared_prefix')
+-- What the chat's provider caches a prefix by: under another version nothing of before is taken for cached.
+local function differs(name, i) return given[name] and given[name] ~= (stored[i] or '') end
+local changes = differs('system', 1) or differs('tools', 2) or differs('model', 4) or differs('shared_prefix', 5)
 m.hard = tonumber(given.hard) or m.hard
-m.ratio = tonumber(given.ratio) or m.ratio
+if given.ratio then m.ratio, m.adapt = tonumber(given.ratio), 0 end
+if given.adaptive then
+  m.adapt = 1
+  note_pace(m, 0, now)
+end
 m.keep = tonumber(given.keep) or m.keep
 m.systok = tonumber(given.systok) or m.systok
 m.tooltok = tonumber(given.tooltok) or m.tooltok
@@ -30,7 +35,7 @@ m.fix = m.systok + m.leadtok + m.tooltok
 cap_calibration(m)
 if m.hard - m.fix < 2 * MIN_ROOM then return { 'no_room', m.hard - 2 * MIN_ROOM - (m.fix - m.systok - m.tooltok) } end
 
-for _, name in ipairs({ 'user', 'model', 'system', 'tools', 'metadata' }) do
+for _, name in ipairs({ 'user', 'model', 'system', 'tools', 'metadata', 'shared_prefix' }) do
   if given[name] then redis.call('HSET', META, name, given[name]) end
 end
 if created then
@@ -42,7 +47,7 @@ elseif changes or before ~= m.hard .. ' ' .. m.fix then
   m.ver = m.ver + 1
   redis.call('SETRANGE', CONTEXT, 11, string.format('%-10d', m.ver))
   refit(m, room(m) > room_before)
-  m.nocut = 0
+  m.nocut, m.rest = 0, 0
 end
 if given.user and not stored[3] and m.head > 0 then
   -- What is embedded does not name the user yet, nor does what an embedder has in hand.
@@ -52,7 +57,10 @@ if given.user and not stored[3] and m.head > 0 then
   m.edue = 1
 end
 m.updated = now
-if build_wanted(m) then redis.call('ZADD', DUE, 'LT', now, 'compact:' .. life(label, m)) end
+if build_wanted(m) then
+  if m.want == 0 then m.want = now end
+  redis.call('ZADD', DUE, 'LT', now, 'compact:' .. life(label, m))
+end
 extend_life(m, label, now, retention, created)
 save_state(m)
 return { 'ok' }

@@ -6,7 +6,7 @@
 -- Keys: meta, tomb, due, dead. Writes nothing where nothing is missing. Atomic, because
 -- what is compared must not change in between.
 local now, label, grace = clock(ARGV[1]), ARGV[2], tonumber(ARGV[3])
-local DEAD = KEYS[11]
+local DEAD = KEYS[12]
 local m = load_state()
 local added = 0
 

@@ -5,7 +5,7 @@
 -- 0: that life of the session is over, or nothing was set aside.
 -- Keys: meta, due, dead. Atomic, because a change of the session or a replay must not lose its due entry.
 local now, label, incarnation, kind, record = clock(ARGV[1]), ARGV[2], ARGV[3], ARGV[4], ARGV[5]
-local DEAD = KEYS[11]
+local DEAD = KEYS[12]
 local m = load_state()
 local field = kind .. ':' .. label .. ':' .. incarnation
 if kind ~= 'expire' and (not m or m.inc ~= incarnation) then
