@@ -30,6 +30,7 @@ COMMANDS = {
     "context": Command("prefold.replay.main:context", "show what the model would see of a session"),
     "doctor": Command("prefold.doctor.main:main", "say what is not as promised, and how to mend it"),
     "dead-letters": Command("prefold.deadletters.main:main", "list, replay or erase work that was set aside"),
+    "cost": Command("prefold.cost.main:main", "say what model calls cost, and what would cost less"),
     "gateway": Command("prefold.gateway.main:main", "process: the HTTP API"),
     "dispatcher": Command("prefold.dispatcher.main:main", "process: turns events into jobs"),
     "worker": Command("prefold.worker.main:main", "process: runs jobs; worker embed | worker compact"),

@@ -1,0 +1,1 @@
+"""``prefold cost``: what model calls took, the price table in force, and which way is cheaper."""
