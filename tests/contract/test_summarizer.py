@@ -6,16 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from prefold.compaction.build_job import create_summarizer
 from prefold.compaction.engine import Summarizer, SummaryInput
-from prefold.compaction.gate import check_summary
-from prefold.compaction.reading import TurnCache
-from prefold.errors import ConfigurationError
+from prefold.compaction.extractive.engine import ExtractiveSummarizer
+from prefold.compaction.gate.checks import check_summary
+from prefold.compaction.reading.turns import TurnCache
 from prefold.storage.types import SessionRef
 from prefold.tokens import load_counter
 from tests.support.compaction import call, new_cache, result, small_talk, stored, talk, users, wanted_of
+from tests.support.segmenting import BrainMessages, ManySegments, segmented
 
-ENGINES = ["extractive"]
+ENGINES = ["extractive", "anthropic"]
 
 Asked = Callable[[], SummaryInput]
 CONVERSATIONS: dict[str, Asked] = {
@@ -50,12 +50,17 @@ def cache() -> TurnCache:
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest, cache: TurnCache) -> Summarizer:
-    return create_summarizer(request.param, cache, load_counter())
+    """The offline engine, and the one that asks a model that answers well."""
+    if request.param == "anthropic":
+        return segmented(BrainMessages(), ManySegments())
+    return ExtractiveSummarizer(cache, load_counter())
 
 
 def asked(conversation: str) -> SummaryInput:
     """Each conversation is a session of its own."""
-    return replace(CONVERSATIONS[conversation](), ref=SessionRef("acme", conversation, f"life of {conversation}"))
+    ref = SessionRef("acme", conversation, f"life of {conversation}")
+    wanted = CONVERSATIONS[conversation]()
+    return replace(wanted, ref=ref, ticket=replace(wanted.ticket, ref=ref))
 
 
 @pytest.mark.parametrize("conversation", CONVERSATIONS)
@@ -94,8 +99,3 @@ async def test_an_engine_can_be_cancelled(engine: Summarizer) -> None:
 def test_an_engine_has_a_name_and_a_version(engine: Summarizer) -> None:
     assert engine.name in ENGINES
     assert engine.prompt_version
-
-
-def test_an_engine_that_this_version_has_not_is_a_wrong_setting(cache: TurnCache) -> None:
-    with pytest.raises(ConfigurationError, match="PREFOLD_SUMMARIZER"):
-        create_summarizer("anthropic", cache, load_counter())

@@ -13,12 +13,13 @@ from structlog.testing import capture_logs
 
 from prefold.compaction import build_job
 from prefold.compaction.build import SessionBuilder
-from prefold.compaction.build_job import build_all, build_summaries, create_summarizer
-from prefold.compaction.engine import Summarizer, Summary, SummaryInput
-from prefold.compaction.extractive import ExtractiveSummarizer
+from prefold.compaction.build_job import build_summaries, pool_of
+from prefold.compaction.engine import Summary, SummaryInput
+from prefold.compaction.engines import Engines, create_engines
+from prefold.compaction.extractive.engine import ExtractiveSummarizer
 from prefold.conversation import anthropic_messages, check_anthropic, parse_lines
 from prefold.conversation.redacted import redacted_turn
-from prefold.errors import ConfigurationError, InvalidInputError, RefusedError, TransientError, UnavailableError
+from prefold.errors import ConfigurationError, InvalidInputError, UnavailableError
 from prefold.jobs import COMPACT_QUEUE, encode_sessions
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.keys import SessionKeys
@@ -31,7 +32,12 @@ from tests.support.compaction import new_cache
 from tests.support.storage import TENANT, append, call, fragments, results, texts_of, turn
 
 COUNTER = load_counter()
-LONG = "The weather seemed rather quiet today, and the garden looked somehow like some river over there, number {}. "
+_LONG = "The weather seemed rather quiet today, and the garden looked somehow like some river over there, as {} said. "
+
+
+def long(number: int | str) -> str:
+    """Words that state nothing; another text for each number."""
+    return _LONG.format(str(number).translate(str.maketrans("0123456789", "abcdefghij")))
 
 
 @pytest.fixture
@@ -56,7 +62,7 @@ async def filled(sessions: Sessions, name: str, *, turns: int = 60, hard: int = 
     ref = None
     for number in range(turns):
         role = "assistant" if number % 2 == 0 else "user"
-        ref = (await append(sessions, turn(role, LONG.format(number) * 2), session=name)).ref
+        ref = (await append(sessions, turn(role, long(number) * 2), session=name)).ref
     assert ref is not None
     return ref
 
@@ -78,7 +84,7 @@ async def test_a_summary_is_made_without_the_removed_turns_also_when_nothing_els
         for one in removed:
             await sessions.remove_turn(TENANT, "s1", one.id, redacted_turn(one, COUNTER))
         while (view := await sessions.view(TENANT, "s1")).tokens < view.soft_threshold_tokens:
-            await append(sessions, turn("user", LONG.format("more") * 2), turn("assistant", "Yes."), session="s1")
+            await append(sessions, turn("user", long("more") * 2), turn("assistant", "Yes."), session="s1")
         assert await builder(sessions).build(ref) == "standby"
         following = await sessions.client.get(SessionKeys.of(TENANT, "s1").next)
         assert isinstance(following, bytes)
@@ -96,9 +102,7 @@ async def test_a_build_makes_a_standby_that_the_limit_swaps_in(sessions: Session
     assert view.standby.coverage == 1.0
     swapped = False
     for number in range(40):
-        result = await append(
-            sessions, turn("user", f"And this is question {number}. " + LONG.format(number)), session="s1"
-        )
+        result = await append(sessions, turn("user", f"And this is question {number}. " + long(number)), session="s1")
         assert result.tokens <= 3000
         if result.swapped_now:
             swapped = True
@@ -129,7 +133,7 @@ async def test_facts_survive_many_swaps(sessions: Sessions) -> None:
     work = builder(sessions)
     swaps = 0
     for number in range(1, 500):
-        text = facts.get(number, LONG.format(number) * 2)
+        text = facts.get(number, long(number) * 2)
         result = await append(sessions, turn("user" if number % 2 else "assistant", text))
         assert result.tokens <= 4000
         swaps = result.swaps
@@ -150,7 +154,7 @@ async def test_a_long_agent_run_keeps_its_task(sessions: Sessions) -> None:
     sessions.now_ms = 1_800_000_000_000
     for number in range(60):
         sessions.now_ms += 2000
-        body = LONG.format(number) * 4
+        body = long(number) * 4
         await append(sessions, call(f"c{number}", q=f"file_{number}.py"))
         result = await append(sessions, results(f"c{number}", body=body))
         await work.build(result.ref)
@@ -192,7 +196,7 @@ async def test_a_failing_engine_is_seen_and_not_asked_again_at_once(sessions: Se
     assert (await sessions.view(TENANT, "s1")).last_build_error == "unavailable"
 
 
-async def test_a_session_that_cannot_shrink_is_left_alone_longer_each_time(sessions: Sessions) -> None:
+async def test_a_session_that_cannot_shrink_is_left_alone_until_it_has_grown(sessions: Sessions) -> None:
     ref = await filled(sessions, "s1", turns=48)
 
     class Verbose:
@@ -207,8 +211,14 @@ async def test_a_session_that_cannot_shrink_is_left_alone_longer_each_time(sessi
         assert await builder(sessions, Verbose()).build(ref) == "no_gain"
         error = (await sessions.view(TENANT, "s1")).last_build_error
         assert error == ("no_gain" if attempt == 1 else f"no_gain, {attempt} in a row")
-        assert await builder(sessions, Verbose()).build(ref) == "backoff"
+        assert await builder(sessions, Verbose()).build(ref) == ("backoff" if attempt < 3 else "not_due")
         sessions.now_ms += 310 * 4 ** (attempt - 1)
+    resting = await sessions.view(TENANT, "s1")
+    sessions.now_ms += 3_600_000
+    assert await builder(sessions).build(ref) == "not_due"
+    while (await sessions.view(TENANT, "s1")).log_tokens < resting.resting_until_tokens:
+        await append(sessions, turn("user", long("more") * 2), turn("assistant", "Yes."), session="s1")
+    assert await builder(sessions).build(ref) == "standby"
 
 
 def test_the_job_builds_each_session_once(shared: Runtime, redis_url: str) -> None:
@@ -219,13 +229,15 @@ def test_the_job_builds_each_session_once(shared: Runtime, redis_url: str) -> No
 
     shared.sessions  # noqa: B018 (connected from the job's own thread)
     refs = shared.run(prepare())
-    build_summaries(encode_sessions([*refs, *refs, SessionRef(TENANT, "none", "gone")]))
+    ended = build_summaries(encode_sessions([*refs, *refs, SessionRef(TENANT, "none", "gone")]))
+    assert set(ended.ongoing) == set(refs)
+    shared.run(pool_of(shared).settle())
 
     async def standbys() -> list[Any]:
         return [(await shared.sessions.view(TENANT, name)).standby for name in names]
 
     assert all(standby is not None for standby in shared.run(standbys()))
-    build_summaries(encode_sessions(refs))
+    assert not build_summaries(encode_sessions(refs)).ongoing
 
 
 def test_the_engine_that_is_loaded_when_the_process_starts_serves_the_jobs(
@@ -233,11 +245,12 @@ def test_the_engine_that_is_loaded_when_the_process_starts_serves_the_jobs(
 ) -> None:
     made: list[str] = []
 
-    def create(name: str, *parts: Any) -> Summarizer:
-        made.append(name)
-        return create_summarizer(name, *parts)
+    def create(*parts: Any) -> Engines:
+        engines = create_engines(*parts)
+        made.append(engines.primary.name)
+        return engines
 
-    monkeypatch.setattr(build_job, "create_summarizer", create)
+    monkeypatch.setattr(build_job, "create_engines", create)
     with capture_logs() as logs:
         load(COMPACT_QUEUE, shared)
     assert [(entry["event"], entry["summarizer"]) for entry in logs] == [("summarizer_loaded", "extractive")]
@@ -245,7 +258,7 @@ def test_the_engine_that_is_loaded_when_the_process_starts_serves_the_jobs(
     assert made == ["extractive"]
 
 
-def test_a_setting_without_an_engine_ends_the_start(redis_url: str) -> None:
+def test_a_model_without_a_key_ends_the_start(redis_url: str) -> None:
     shared = Runtime(WorkerSettings(redis_url=redis_url, summarizer="anthropic"), threading.Event())
     try:
         with pytest.raises(ConfigurationError):
@@ -259,33 +272,6 @@ def test_a_payload_that_is_none_is_refused_for_good(shared: Runtime) -> None:
         build_summaries([["acme"]])
 
 
-async def test_after_a_stop_no_further_build_begins() -> None:
-    stop = threading.Event()
-    begun: list[SessionRef] = []
-
-    async def build(ref: SessionRef) -> str:
-        begun.append(ref)
-        stop.set()
-        return "standby"
-
-    await build_all(build, [SessionRef("t", f"s{number}", "i") for number in range(9)], stop)
-    assert len(begun) == 1
-
-
-async def test_sessions_that_the_storage_answers_for_are_built_whatever_becomes_of_the_others() -> None:
-    built: list[str] = []
-
-    async def build(ref: SessionRef) -> str:
-        if ref.session == "s1":
-            raise UnavailableError("away")
-        built.append(ref.session)
-        return "standby"
-
-    with pytest.raises(TransientError):
-        await build_all(build, [SessionRef("t", f"s{number}", "i") for number in range(4)], threading.Event())
-    assert built == ["s0", "s2", "s3"]
-
-
 async def test_the_record_is_kept_with_the_standby(sessions: Sessions, redis: Redis) -> None:
     ref = await filled(sessions, "s1", turns=48)
     await builder(sessions).build(ref)
@@ -295,11 +281,3 @@ async def test_the_record_is_kept_with_the_standby(sessions: Sessions, redis: Re
     record = orjson.loads(body.split(b"\n")[0].split(b" ", 3)[3])
     assert record["engine"] == "extractive"
     assert record["source_tokens"] > sum(record["head_tokens"].values())
-
-
-async def test_a_fault_of_one_session_does_not_take_the_retry_from_another() -> None:
-    async def build(ref: SessionRef) -> str:
-        raise RefusedError("never") if ref.session == "s0" else UnavailableError("away")
-
-    with pytest.raises(UnavailableError):
-        await build_all(build, [SessionRef("t", f"s{number}", "i") for number in range(2)], threading.Event())

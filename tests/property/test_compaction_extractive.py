@@ -11,11 +11,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from prefold.compaction.extractive import ExtractiveSummarizer
-from prefold.compaction.ledger_text import render_ledger
-from prefold.compaction.reading import fold, read_turn
-from prefold.compaction.sentences import split_sentences
-from prefold.compaction.source import clean, read_source
+from prefold.compaction.extractive.engine import ExtractiveSummarizer
+from prefold.compaction.ledger.text import render_ledger
+from prefold.compaction.reading.sentences import split_sentences
+from prefold.compaction.reading.source import clean, read_source
+from prefold.compaction.reading.turns import fold, read_turn
 from prefold.storage.types import StoredTurn
 from prefold.tokens import load_counter
 from tests.support.compaction import ledger_of, new_cache, small_talk, stored, summarize, wanted_of
@@ -82,7 +82,7 @@ def test_every_quote_is_a_span_of_its_turn(texts: list[str]) -> None:
     sources = {turn.seq: fold(" ".join(part.text for part in read_source(turn).parts)) for turn in turns}
     for section in summarize(turns, 300).sections:
         for line in section.lines:
-            found = re.match(r"\[(\d+) user\] (.*)$", line)
+            found = re.match(r"\[(\d+) user(?: quoting)?\] (.*)$", line)
             assert found is not None
             said = re.sub(r""" \(×\d+\)| \("[^"]*": → \[\d+\]\)""", "", found[2])
             for quote in re.split(r" … | …$|^… ", said):

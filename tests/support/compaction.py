@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from prefold.compaction.engine import Summary, SummaryInput
-from prefold.compaction.extractive import ExtractiveSummarizer
-from prefold.compaction.ledger import Ledger, collect_ledger
-from prefold.compaction.reading import TurnCache, language_of
+from prefold.compaction.extractive.engine import ExtractiveSummarizer
+from prefold.compaction.ledger.collect import Ledger, collect_ledger
+from prefold.compaction.reading.turns import TurnCache, language_of
 from prefold.storage.types import BuildTicket, SessionRef, StoredTurn
 from prefold.tokens import load_counter
 
@@ -86,7 +86,8 @@ def wanted_of(
 ) -> SummaryInput:
     readings = (cache or new_cache()).read(REF, turns)
     ledger = collect_ledger(readings)
-    return SummaryInput(REF, tuple(turns), cap_tokens, language_of(readings), ledger, carried)
+    leave = ticket(turns[-1].seq if turns else 0, 32_000)
+    return SummaryInput(REF, tuple(turns), cap_tokens, language_of(readings), ledger, carried, ticket=leave)
 
 
 def summarize(turns: Sequence[StoredTurn], cap_tokens: int = 400, **options: Any) -> Summary:

@@ -4,7 +4,7 @@ import sys
 
 from prefold.cli.main import main
 from prefold.compaction.engine import Summary, SummaryInput
-from prefold.compaction.extractive import ExtractiveSummarizer
+from prefold.compaction.extractive.engine import ExtractiveSummarizer
 from prefold.errors import UnavailableError
 
 

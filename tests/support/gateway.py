@@ -108,6 +108,8 @@ class Served:
     client: httpx.AsyncClient
     sessions: Sessions
     index: DecidedIndex
+    transport: httpx.ASGITransport
+    """For another client of the same gateway."""
 
 
 def gateway_settings(**given: object) -> GatewaySettings:
@@ -146,4 +148,4 @@ async def served_gateway(
             app = application(settings, parts)
             transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:7077") as client:
-                yield Served(client, sessions, index)
+                yield Served(client, sessions, index, transport)

@@ -20,6 +20,7 @@ from redis.asyncio import Redis as AsyncRedis
 
 from prefold.compaction.engine import Summarizer, Summary, SummaryInput
 from prefold.embedding import CosineScale, Matrix, Vector
+from prefold.worker.waiting import waiting
 
 PROGRAM = (sys.executable, "-m", "tests.support.odd_worker")
 HELD, GO = "odd:held", "odd:go"
@@ -37,11 +38,11 @@ def _obey(text: str) -> None:
 
 
 async def _obey_async(text: str) -> None:
-    """The same for an engine that waits as those behind HTTP do: it can be cancelled."""
+    """The same for an engine that waits as those behind HTTP do: it can be cancelled, and says that it waits."""
     if "hold" in text:
-        async with AsyncRedis.from_url(os.environ["PREFOLD_QUEUE_URL"], socket_timeout=90) as queue:
-            waiting: list[Any] = [queue.rpush(HELD, os.getpid()), queue.blpop([GO], timeout=60)]
-            for one in waiting:
+        async with waiting(), AsyncRedis.from_url(os.environ["PREFOLD_QUEUE_URL"], socket_timeout=90) as queue:
+            calls: list[Any] = [queue.rpush(HELD, os.getpid()), queue.blpop([GO], timeout=60)]
+            for one in calls:
                 await one
     else:
         _obey(text)
@@ -84,11 +85,11 @@ def main() -> int:
     import prefold.embedding
     from prefold.compaction import build_job
     from prefold.compaction.build import LEASE, SessionBuilder
+    from prefold.compaction.engines import Engines, create_engines
     from prefold.worker import hint_worker, main
 
-    real: Any = build_job.create_summarizer
     setattr(prefold.embedding, "embedder_from_settings", lambda _settings: OddEmbedder())  # noqa: B010
-    setattr(build_job, "create_summarizer", lambda *given: OddSummarizer(real(*given)))  # noqa: B010
+    setattr(build_job, "create_engines", lambda *given: Engines(OddSummarizer(create_engines(*given).primary)))  # noqa: B010
     given_lease = os.environ.get("PREFOLD_ODD_LEASE")
     lease = timedelta(seconds=float(given_lease)) if given_lease else LEASE
     setattr(build_job, "SessionBuilder", partial(SessionBuilder, lease=lease))  # noqa: B010

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from prefold.compaction.reading import TurnReading
+from prefold.compaction.reading.turns import TurnReading
 
 _WORD = re.compile(r"[a-z0-9_./$%:-]*[a-z0-9_%]|[\u4e00-\u9fff\u3040-\u30ff]+")
 _WIDE = re.compile(r"[\u3040-\u9fff]")

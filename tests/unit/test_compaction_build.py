@@ -3,7 +3,6 @@
 import asyncio
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from itertools import pairwise
 from typing import Any
 
 import orjson
@@ -12,7 +11,7 @@ from structlog.testing import capture_logs
 
 from prefold.compaction.build import PAGE_TURNS, SessionBuilder
 from prefold.compaction.engine import Summarizer, Summary, SummaryInput
-from prefold.compaction.extractive import ExtractiveSummarizer
+from prefold.compaction.extractive.engine import ExtractiveSummarizer
 from prefold.compaction.lease import LeaseLostError, under_lease
 from prefold.compaction.pauses import NO_GAIN, PERMANENT, TRANSIENT, Pauses, failures_with, kept_reason
 from prefold.errors import GoneError, NotFoundError, OverloadedError, RefusedError, UnavailableError
@@ -44,6 +43,11 @@ class FakeStorage:
     renewed: int = 0
     gone: Exception | None = None
     """What every call says from now on: the session was erased."""
+    waited_ms: int = 0
+    rested: list[str] = field(default_factory=list)
+    noted: list[tuple[str, str, float]] = field(default_factory=list)
+    is_deaf: bool = False
+    """Build times cannot be noted."""
 
     def _enter(self) -> None:
         if self.gone is not None:
@@ -70,12 +74,22 @@ class FakeStorage:
 
     async def commit_build(self, leave: BuildTicket, summary: BuiltSummary) -> CommitResult:
         self.committed.append(summary)
-        return CommitResult(self.outcome, 3, 900)  # type: ignore[arg-type]
+        return CommitResult(self.outcome, 3, 900, self.waited_ms)  # type: ignore[arg-type]
 
     async def abandon_build(self, leave: BuildTicket, reason: str, retry_after_ms: int) -> None:
         self._enter()
         self.abandoned.append((reason, retry_after_ms))
         self.error = reason
+
+    async def rest_build(self, leave: BuildTicket, reason: str) -> None:
+        self._enter()
+        self.rested.append(reason)
+        self.error = reason
+
+    async def note_build_time(self, tenant: str, engine: str, seconds: float) -> None:
+        if self.is_deaf:
+            raise UnavailableError("away")
+        self.noted.append((tenant, engine, seconds))
 
 
 @dataclass
@@ -155,13 +169,43 @@ async def test_a_stale_build_is_over_and_no_failure() -> None:
     assert storage.abandoned == [("stale", 100)]
 
 
-async def test_no_gain_is_kept_with_a_pause_that_grows() -> None:
+async def test_after_three_builds_without_gain_the_session_rests_until_it_grows_and_is_reported_once() -> None:
     storage = FakeStorage(conversation(), ticket(50, 2000), outcome="no_gain")
-    for _ in range(4):
-        assert await builder(storage).build(REF) == "no_gain"
-    assert [reason for reason, _ in storage.abandoned] == ["no_gain", *(f"no_gain, {n} in a row" for n in (2, 3, 4))]
-    pauses = [pause for _, pause in storage.abandoned]
-    assert all(later > 3 * earlier for earlier, later in pairwise(pauses))
+    with capture_logs() as logs:
+        for _ in range(5):
+            assert await builder(storage).build(REF) == "no_gain"
+    assert [reason for reason, _ in storage.abandoned] == ["no_gain", "no_gain, 2 in a row"]
+    assert storage.abandoned[1][1] > 3 * storage.abandoned[0][1]
+    assert storage.rested == [f"no_gain, {n} in a row" for n in (3, 4, 5)]
+    levels = [entry["log_level"] for entry in logs if entry["event"] == "build_failed"]
+    assert levels == ["info", "info", "warning", "info", "info"]
+
+
+@pytest.mark.parametrize("outcome", ["standby", "swapped"])
+async def test_how_long_the_session_waited_is_noted_after_a_commit(outcome: str) -> None:
+    storage = FakeStorage(conversation(), ticket(50, 2000), outcome=outcome, waited_ms=42_000)
+    await builder(storage).build(REF)
+    assert storage.noted == [(REF.tenant, "extractive", 42.0)]
+
+
+async def test_a_wait_that_is_not_known_is_as_long_as_the_build() -> None:
+    storage = FakeStorage(conversation(), ticket(50, 2000))
+    await builder(storage).build(REF)
+    ((_, _, seconds),) = storage.noted
+    record = orjson.loads(storage.committed[0].record)
+    assert record["seconds"] - 0.001 <= seconds
+
+
+@pytest.mark.parametrize("outcome", ["stale", "no_gain"])
+async def test_what_is_not_committed_is_no_build_time(outcome: str) -> None:
+    storage = FakeStorage(conversation(), ticket(50, 2000), outcome=outcome, waited_ms=42_000)
+    await builder(storage).build(REF)
+    assert storage.noted == []
+
+
+async def test_a_build_time_that_cannot_be_noted_costs_no_summary() -> None:
+    storage = FakeStorage(conversation(), ticket(50, 2000), is_deaf=True)
+    assert await builder(storage).build(REF) == "standby"
 
 
 async def test_a_conversation_that_cannot_shrink_is_refused_before_the_commit() -> None:
@@ -300,6 +344,9 @@ def test_failures_in_a_row_are_counted_by_the_reason_that_is_kept() -> None:
         assert failures_with("no_gain", kept) == expected
         kept = kept_reason("no_gain", failures_with("no_gain", kept))
     assert failures_with("unavailable", kept) == 1
+    assert failures_with("model_timeout", kept_reason("model_unavailable", 2)) == 3
+    assert failures_with("model_timeout", "model_overloaded") == 2
+    assert failures_with("unavailable", "model_overloaded") == 1
     assert failures_with("no_gain", "no_cut") == 1
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from prefold.compaction.cue import Cue
-from prefold.compaction.cues import find_cues
+from prefold.compaction.reading.cue import Cue
+from prefold.compaction.reading.cues import find_cues
 
 BINDING = [
     "I can only travel during the last two weeks of October because of work",

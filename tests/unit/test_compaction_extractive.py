@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from prefold.compaction.extractive import ExtractiveSummarizer
+from prefold.compaction.extractive.engine import ExtractiveSummarizer
 from prefold.tokens import load_counter
 from tests.support.compaction import (
     data_talk,

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from prefold.compaction.engine import Summary, SummarySection
-from prefold.compaction.gate import GateRefusedError, NoGainError, check_gain, check_summary
+from prefold.compaction.gate.checks import GateRefusedError, NoGainError, check_gain, check_summary
 from prefold.storage.types import HeadFragment
 from tests.support.compaction import small_talk, ticket, users, wanted_of
 
@@ -52,6 +52,18 @@ def test_an_english_summary_of_a_chinese_conversation_is_refused() -> None:
     summary = a_summary(covered=(wanted.first_seq, wanted.last_seq))
     with pytest.raises(GateRefusedError, match="language"):
         check_summary(summary, replace(wanted, language="zh"))
+
+
+def test_quotes_of_a_conversation_in_two_languages_pass_whatever_the_smaller_part_says() -> None:
+    """What is quoted may be all in the language that fewer words of the conversation are in."""
+    chinese = "我的预算是三千欧元，我对花生过敏，请不要预订任何带坚果的晚餐，谢谢。"
+    turns = [*users(chinese, chinese.replace("三千", "四千")), *small_talk(5, 60)]
+    wanted = wanted_of(turns, 60)
+    assert wanted.language == "en"
+    summary = replace(a_summary(chinese * 2, covered=(wanted.first_seq, wanted.last_seq)), tokens=60)
+    with pytest.raises(GateRefusedError, match="language"):
+        check_summary(summary, wanted)
+    check_summary(replace(summary, quoted=(1, 3)), wanted)
 
 
 def fragment(tokens: int) -> HeadFragment:

@@ -3,9 +3,9 @@
 import orjson
 import pytest
 
-from prefold.compaction.extractive import ExtractiveSummarizer
-from prefold.compaction.head import close_head, free_tokens, open_head
-from prefold.compaction.reading import TurnCache
+from prefold.compaction.extractive.engine import ExtractiveSummarizer
+from prefold.compaction.head import close_head, free_tokens, open_head, repair_head
+from prefold.compaction.reading.turns import TurnCache
 from prefold.storage.types import BuildTicket, HeadFragment, StoredTurn
 from prefold.tokens import load_counter
 from tests.support.compaction import call, ledger_of, new_cache, result, small_talk, stored, ticket, users, wanted_of
@@ -82,7 +82,7 @@ def test_each_part_keeps_its_share(
     head = head_of(leave, turns, cache)
     assert head["first_message"].tokens <= max(60, 0.08 * free)
     assert head["task"].tokens <= max(60, 0.10 * free)
-    assert "ledger" not in head or head["ledger"].tokens <= 0.06 * free
+    assert "ledger" not in head or head["ledger"].tokens <= 0.17 * free
     assert head["summary"].tokens <= max(72, min(4000, 0.12 * free))
     total = sum(fragment.tokens for fragment in head.values())
     assert total <= max(0.31 * free, 210)
@@ -143,3 +143,60 @@ def test_more_was_said_than_fits_and_the_ledger_keeps_the_best() -> None:
     turns = [*users(*said), stored(121, "user", "I am allergic to peanuts.")]
     ledger = text_of(head_of(ticket(121, 2000), turns)["ledger"])
     assert "allergic to peanuts" in ledger
+
+
+def repaired(turns: list[StoredTurn], summary: str, limit: int = 4000) -> str:
+    """The ledger that goes with a summary."""
+    leave, ledger = ticket(len(turns), limit), ledger_of(turns)
+    begun = repair_head(leave, open_head(leave, turns, ledger, "en", COUNTER), ledger, "en", summary, COUNTER)
+    head = {fragment.part: fragment for fragment in close_head(leave, begun, summary, COUNTER)}
+    return text_of(head["ledger"]) if "ledger" in head else ""
+
+
+def test_the_ledger_has_first_what_the_summary_lacks() -> None:
+    said = [f"My member number is 88{number}-220{number}, please keep it." for number in range(10, 60)]
+    turns = [stored(1, "user", "Hello there."), *users(*said), *small_talk(102, 20)]
+    turns = [stored(seq, turn.role, _said(turn)) for seq, turn in enumerate(turns, start=1)]
+    plain = repaired(turns, "Nothing of note.", 1500)
+    carried = [text for text in said if text in plain]
+    assert 3 < len(carried) < len(said)
+    again = repaired(turns, " ".join(carried), 1500)
+    assert [text for text in said if text in again and text not in carried]
+
+
+def test_what_binds_is_told_again_where_there_is_room() -> None:
+    turns = [
+        stored(1, "user", "Hello there."),
+        stored(2, "assistant", "Hi."),
+        stored(3, "user", "I am allergic to peanuts."),
+    ]
+    turns += small_talk(4, 30)
+    assert "I am allergic to peanuts." in repaired(turns, 'It is not true that "I am allergic to peanuts."')
+
+
+def test_a_summary_that_tells_a_replaced_value_is_set_right_by_the_ledger() -> None:
+    said = [
+        "My email is a@example.org.",
+        "No, my email is b@example.org.",
+        *(f"Never use tool {n}{n}." for n in range(90)),
+    ]
+    turns = [
+        stored(seq, turn.role, _said(turn)) for seq, turn in enumerate([*small_talk(1, 2), *users(*said)], start=1)
+    ]
+    ledger = repaired(turns, "The user's address is a@example.org.", 1000)
+    assert 'No, my email is b@example.org. (replaces "a@example.org" [3])' in ledger
+
+
+def test_a_repaired_ledger_takes_no_more_than_the_head_had_for_it() -> None:
+    turns = [stored(1, "user", "Hello there."), *small_talk(2, 200)]
+    turns += [stored(seq, "user", f"I can't take more than {seq} kg.") for seq in range(202, 300)]
+    leave, ledger = ticket(299, 4000), ledger_of(turns)
+    begun = open_head(leave, turns, ledger, "en", COUNTER)
+    for summary in ("Short.", "A long summary. " * 90):
+        after = repair_head(leave, begun, ledger, "en", summary, COUNTER)
+        head = close_head(leave, after, summary, COUNTER)
+        assert sum(fragment.tokens for fragment in head) <= max(0.25 * 4000, COUNTER.count(summary) + 700)
+
+
+def _said(turn: StoredTurn) -> str:
+    return str(orjson.loads(turn.verbatim_json)["content"])

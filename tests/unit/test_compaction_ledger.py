@@ -4,16 +4,16 @@ from dataclasses import replace
 
 import pytest
 
-from prefold.compaction.ledger import EntryKind
-from prefold.compaction.ledger_text import render_ledger
+from prefold.compaction.ledger.collect import EntryKind
+from prefold.compaction.ledger.text import render_ledger
 from prefold.tokens import load_counter
 from tests.support.compaction import call, ledger_of, result, small_talk, stored, talk, users
 
 PLANTED = [
     ("I am allergic to peanuts.", "peanuts", EntryKind.CONSTRAINT),
     ("My budget is $3000 for 10 days.", "$3000", EntryKind.CONSTRAINT),
-    ("You can reach me at ann.lee@example.org.", "ann.lee@example.org", EntryKind.STATEMENT),
-    ("It is about order LF-4827-19306.", "LF-4827-19306", EntryKind.STATEMENT),
+    ("You can reach me at ann.lee@example.org.", "ann.lee@example.org", EntryKind.IDENTITY),
+    ("It is about order LF-4827-19306.", "LF-4827-19306", EntryKind.IDENTITY),
     ("I live in Rotterdam.", "Rotterdam", EntryKind.IDENTITY),
     ("The deadline is 14 March 2025.", "14 March 2025", EntryKind.CONSTRAINT),
     ("Always answer in short sentences.", "short sentences", EntryKind.CONSTRAINT),
@@ -21,7 +21,7 @@ PLANTED = [
     ("我对花生过敏。", "花生", EntryKind.CONSTRAINT),
     ("我的邮箱是 wang@example.cn。", "wang@example.cn", EntryKind.IDENTITY),
     ("预算不超过5000元。", "5000元", EntryKind.CONSTRAINT),
-    ("订单号是 DD20240517。", "DD20240517", EntryKind.STATEMENT),
+    ("订单号是 DD20240517。", "DD20240517", EntryKind.IDENTITY),
 ]
 REPLACED = [
     ("My email is old@example.org.", "My email is new@example.org now.", "old@example.org", "new@example.org"),
@@ -77,7 +77,7 @@ def test_another_value_replaces_nothing(before: str, after: str) -> None:
 
 def test_a_thing_said_twice_is_kept_once() -> None:
     ledger = ledger_of(users("I am allergic to peanuts.", "I am allergic to peanuts!", "I'm also allergic to cats."))
-    assert [entry.text for entry in ledger.entries] == ["I'm also allergic to cats.", "I am allergic to peanuts."]
+    assert [entry.text for entry in ledger.entries] == ["I am allergic to peanuts.", "I'm also allergic to cats."]
 
 
 def test_a_persons_words_rank_before_a_tools() -> None:
@@ -110,7 +110,7 @@ def test_the_text_keeps_within_its_room(room: int) -> None:
     assert rendered.tokens <= room
     assert rendered.tokens == load_counter().count(rendered.text)
     assert len(rendered.entries) + rendered.left_out == len(ledger.entries)
-    assert bool(rendered.text) == (room >= 27)
+    assert bool(rendered.text) == (room >= 10)
 
 
 def test_what_stands_beside_it_is_not_told_again() -> None:

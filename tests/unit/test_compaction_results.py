@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import orjson
 
-from prefold.compaction.results import call_gist, result_gist
+from prefold.compaction.reading.results import call_gist, result_gist
 from tests.support.compaction import call, result, small_talk, summarize, talk
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefold.compaction.sentences import SpanKind, split_sentences
+from prefold.compaction.reading.sentences import SpanKind, split_sentences
 
 
 def pieces(text: str) -> list[str]:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from prefold.compaction.values import ValueKind, find_values
+from prefold.compaction.reading.values import ValueKind, find_values
 
 
 @pytest.mark.parametrize(

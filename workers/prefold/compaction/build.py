@@ -9,20 +9,22 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any, Protocol
 
 import orjson
 import structlog
 
-from prefold.compaction.engine import Summarizer, Summary, SummaryInput
-from prefold.compaction.gate import NoGainError, check_gain, check_summary
-from prefold.compaction.head import Opening, close_head, open_head
+from prefold.compaction.engine import Summarizer, SummaryInput
+from prefold.compaction.engines import Engines, Made, place_of
+from prefold.compaction.gate.checks import NoGainError, check_gain
+from prefold.compaction.head import Opening, close_head, open_head, repair_head
 from prefold.compaction.lease import LeaseLostError, under_lease
-from prefold.compaction.ledger import Ledger, collect_ledger
+from prefold.compaction.ledger.collect import Ledger, collect_ledger
 from prefold.compaction.pauses import NO_GAIN, PERMANENT, TRANSIENT, Pauses, failures_with, kept_reason
-from prefold.compaction.reading import TurnCache, language_of
+from prefold.compaction.reading.turns import TurnCache, language_of
 from prefold.errors import GoneError, NotFoundError, PrefoldError, TransientError
 from prefold.storage.types import (
     BuildTicket,
@@ -42,6 +44,8 @@ LEASE = timedelta(seconds=10)
 """Renewed three times within it. So long a session waits whose builder died, at most."""
 _AT_ONCE_MS = 100
 _GIVE_BACK_SECONDS = 1.5
+_MOST_WITHOUT_GAIN = 3
+"""After so many builds in a row that gained nothing the session rests until its log has grown."""
 
 
 class Failed(str):
@@ -69,6 +73,8 @@ class BuildStorage(Protocol):
     async def renew_build(self, ticket: BuildTicket) -> bool: ...
     async def commit_build(self, ticket: BuildTicket, summary: BuiltSummary) -> CommitResult: ...
     async def abandon_build(self, ticket: BuildTicket, reason: str, retry_after_ms: int) -> None: ...
+    async def rest_build(self, ticket: BuildTicket, reason: str) -> None: ...
+    async def note_build_time(self, tenant: str, engine: str, seconds: float) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +87,7 @@ class _Prepared:
 
 
 class SessionBuilder:
-    """Builds summaries with one engine, for any number of sessions at once."""
+    """Builds summaries with one engine, for any number of sessions at once. ``fallback`` stands in for it."""
 
     def __init__(
         self,
@@ -90,9 +96,11 @@ class SessionBuilder:
         cache: TurnCache,
         counter: TokenCounter,
         lease: timedelta = LEASE,
+        *,
+        fallback: Summarizer | None = None,
     ) -> None:
         self._storage = storage
-        self._summarizer = summarizer
+        self._engines = Engines(summarizer, fallback)
         self._cache = cache
         self._counter = counter
         self._lease_ms = int(lease.total_seconds() * 1000)
@@ -100,7 +108,7 @@ class SessionBuilder:
     @property
     def engine_name(self) -> str:
         """Of the engine that writes the summaries."""
-        return self._summarizer.name
+        return self._engines.primary.name
 
     async def build(self, ref: SessionRef) -> str:
         """What became of it: ``standby``, ``swapped``, ``stale``, ``lost``, ``gone``, a failure's code, or why none began.
@@ -110,19 +118,29 @@ class SessionBuilder:
         Never raises but on cancellation, and when the storage does not answer (``TransientError``): then nothing
         is lost, for the lease runs out and the session is due again.
         """
+        ticket = await self.begin(ref)
+        return ticket if isinstance(ticket, str) else await self.build_with(ticket)
+
+    async def begin(self, ref: SessionRef) -> BuildTicket | str:
+        """The claim: a ticket with a lease, or the outcome when there is nothing to build. Raises ``TransientError``."""
         ticket = await self._storage.begin_build(ref.tenant, ref.session, ref.incarnation, self._lease_ms)
         if isinstance(ticket, str):
             log.debug("build_not_begun", tenant=ref.tenant, session=ref.session, reason=ticket)
             return Undecided(ticket) if ticket in _LATER else ticket
+        return ticket
+
+    async def build_with(self, ticket: BuildTicket) -> str:
+        """The outcome of the build that a claim leads to; see ``build``."""
         with structlog.contextvars.bound_contextvars(
-            tenant=ref.tenant, session=ref.session, covers_to=ticket.covers_to, epoch=ticket.epoch
+            tenant=ticket.ref.tenant, session=ticket.ref.session, covers_to=ticket.covers_to, epoch=ticket.epoch
         ):
             return await self._build_with(ticket)
 
     async def _build_with(self, ticket: BuildTicket) -> str:
         try:
+            started = time.monotonic()
             summary = await under_lease(self._storage, ticket, self._make(ticket))
-            return await self._commit(ticket, summary)
+            return await self._commit(ticket, summary, started)
         except LeaseLostError:
             log.info("build_lost")
             return Undecided("lost")
@@ -137,7 +155,7 @@ class SessionBuilder:
             return await self._fail(ticket, error.code, error.detail, PERMANENT)
         except Exception as error:  # noqa: BLE001 (a fault of an engine must not end the other builds of the job)
             # Its message may quote the conversation: the type and the place say enough.
-            return await self._fail(ticket, "engine_fault", _place_of(error), PERMANENT)
+            return await self._fail(ticket, "engine_fault", place_of(error), PERMANENT)
 
     async def _make(self, ticket: BuildTicket) -> BuiltSummary:
         started = time.monotonic()
@@ -150,13 +168,15 @@ class SessionBuilder:
             language=prepared.language,
             ledger=prepared.ledger,
             carried=prepared.opening.carried,
+            ticket=ticket,
         )
-        summary = await self._summarizer.summarize(wanted)
-        check_summary(summary, wanted)
-        head = await asyncio.to_thread(close_head, ticket, prepared.opening, summary.text, self._counter)
+        made = await self._engines.make(wanted, partial(self._last_error, ticket))
+        prepared = await asyncio.to_thread(self._repaired, ticket, prepared, made.summary.text)
+        head = await asyncio.to_thread(close_head, ticket, prepared.opening, made.summary.text, self._counter)
         check_gain(ticket, turns, head)
-        record = await asyncio.to_thread(self._record, ticket, turns, prepared, summary, head)
+        record = await asyncio.to_thread(self._record, wanted, prepared, made, head)
         record["seconds"] = round(time.monotonic() - started, 3)
+        record["built_at_ms"] = time.time_ns() // 1_000_000
         log.info("build_made", **record)
         return BuiltSummary(head, orjson.dumps(record).decode(), record["coverage"])
 
@@ -179,23 +199,29 @@ class SessionBuilder:
         language = language_of(readings)
         return _Prepared(ledger, language, open_head(ticket, turns, ledger, language, self._counter))
 
+    def _repaired(self, ticket: BuildTicket, prepared: _Prepared, text: str) -> _Prepared:
+        """With the ledger that goes with this summary."""
+        ledger, language = prepared.ledger, prepared.language
+        opening = repair_head(ticket, prepared.opening, ledger, language, text, self._counter)
+        return replace(prepared, opening=opening)
+
     def _record(
-        self,
-        ticket: BuildTicket,
-        turns: Sequence[StoredTurn],
-        prepared: _Prepared,
-        summary: Summary,
-        head: Sequence[HeadFragment],
+        self, wanted: SummaryInput, prepared: _Prepared, made: Made, head: Sequence[HeadFragment]
     ) -> dict[str, Any]:
         """What is kept with the summary; no text of the conversation."""
+        summary = made.summary
         said = "\n".join((*prepared.opening.carried, summary.text))
+        stands_in = {"instead_of": self.engine_name, "because": made.because} if made.because else {}
         return {
-            "engine": self._summarizer.name,
-            "prompt_version": self._summarizer.prompt_version,
-            "covers_to": ticket.covers_to,
+            "engine": made.engine.name,
+            **stands_in,
+            "prompt_version": made.engine.prompt_version,
+            "covers_to": wanted.ticket.covers_to,
             "language": prepared.language,
-            "turns": len(turns),
-            "source_tokens": sum(turn.tokens for turn in turns),
+            "turns": len(wanted.turns),
+            "source_tokens": sum(turn.tokens for turn in wanted.turns),
+            "summary_tokens": summary.tokens,
+            **wanted.tally.record(),
             "head_tokens": {fragment.part: fragment.tokens for fragment in head},
             "coverage_before": round(prepared.ledger.coverage(summary.text), 4),
             "coverage": round(prepared.ledger.coverage(said), 4),
@@ -203,7 +229,7 @@ class SessionBuilder:
             "ledger_left_out": prepared.opening.ledger_text.left_out,
         }
 
-    async def _commit(self, ticket: BuildTicket, summary: BuiltSummary) -> str:
+    async def _commit(self, ticket: BuildTicket, summary: BuiltSummary, started: float) -> str:
         result = await self._storage.commit_build(ticket, summary)
         if result.outcome == "no_gain":
             return await self._fail(ticket, "no_gain", "the context would not become smaller", NO_GAIN)
@@ -212,7 +238,14 @@ class SessionBuilder:
             log.info("build_stale")
             return Undecided(result.outcome)
         log.info("build_committed", outcome=result.outcome, version=result.version, tokens=result.tokens)
+        own_ms = (time.monotonic() - started) * 1000
+        await self._note_time(ticket.ref.tenant, max(own_ms, result.waited_ms) / 1000)
         return result.outcome
+
+    async def _note_time(self, tenant: str, seconds: float) -> None:
+        """How long the session waited, whichever engine wrote in the end. The summary stands without it too."""
+        with suppress(TransientError):
+            await self._storage.note_build_time(tenant, self.engine_name, seconds)
 
     async def _fail(
         self, ticket: BuildTicket, reason: str, detail: str, pauses: Pauses, retry_after: timedelta | None = None
@@ -224,29 +257,27 @@ class SessionBuilder:
         except (NotFoundError, GoneError):
             log.info("build_gone")
             return "gone"
-        level = log.warning if failures == 1 else log.info  # later ones in a row are expected
+        reported_at = _MOST_WITHOUT_GAIN if pauses is NO_GAIN else 1
+        level = log.warning if failures == reported_at else log.info  # once, when it is known not to pass by itself
         level("build_failed", reason=reason, detail=detail, failures=failures, pause_ms=pause_ms)
         return _OUTCOMES.get(pauses, str)(reason)
 
     async def _rest(self, ticket: BuildTicket, reason: str, pauses: Pauses, least_ms: int) -> tuple[int, int]:
-        """How many failures in a row this is, and the milliseconds that the session rests now."""
-        view = await self._storage.view(ticket.ref.tenant, ticket.ref.session)
-        failures = failures_with(reason, view.last_build_error)
+        """How many failures in a row this is, and the milliseconds that the session rests now; 0: until it grows."""
+        failures = failures_with(reason, await self._last_error(ticket))
+        if pauses is NO_GAIN and failures >= _MOST_WITHOUT_GAIN:
+            await self._storage.rest_build(ticket, kept_reason(reason, failures))
+            return failures, 0
         pause_ms = max(pauses.after_ms(failures), least_ms)
         await self._storage.abandon_build(ticket, kept_reason(reason, failures), pause_ms)
         return failures, pause_ms
+
+    async def _last_error(self, ticket: BuildTicket) -> str:
+        view = await self._storage.view(ticket.ref.tenant, ticket.ref.session)
+        return view.last_build_error
 
     async def _give_back(self, ticket: BuildTicket) -> None:
         """On the way out: another worker may begin at once. Not for long, and not at all costs."""
         with suppress(PrefoldError, TimeoutError):
             async with asyncio.timeout(_GIVE_BACK_SECONDS):
                 await self._storage.abandon_build(ticket, "interrupted", 0)
-
-
-def _place_of(error: Exception) -> str:
-    """Type of an error and the function that raised it, without its message."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f" in {trace.tb_frame.f_code.co_qualname}, line {trace.tb_lineno}" if trace is not None else ""
-    return f"{type(error).__qualname__}{place}"

@@ -15,11 +15,61 @@ Contract, for every engine:
 - A deterministic engine answers the same input with the same bytes.
 """
 
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from prefold.compaction.ledger import Ledger
-from prefold.storage.types import SessionRef, StoredTurn
+from prefold.compaction.ledger.collect import Ledger
+from prefold.storage.types import BuildTicket, ModelUsage, SessionRef, StoredTurn
+
+_MOST_REQUEST_IDS = 32
+
+
+@dataclass(slots=True)
+class Tally:
+    """What an engine did for one build: filled while it works, so that it is known as well when it fails."""
+
+    made: int = 0
+    """Segments made of source turns."""
+    reused: int = 0
+    """Segments, merged ones included, that were there already and stand in the summary."""
+    merged: int = 0
+    """Segments made of others."""
+    calls: int = 0
+    """Answers of a model, those that could not be used included."""
+    sent_tokens: int = 0
+    """Raw tokens of all prompts, as counted here."""
+    input_tokens: int = 0
+    """As the provider counts them, from its cache or not."""
+    output_tokens: int = 0
+    micro_usd: int = 0
+    request_ids: list[str] = field(default_factory=list)
+    refused: list[str] = field(default_factory=list)
+    """Codes of answers that could not be used."""
+
+    def add_call(self, usage: ModelUsage, request_id: str) -> None:
+        """One answer."""
+        self.calls += 1
+        self.input_tokens += usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        self.output_tokens += usage.output_tokens
+        self.micro_usd += usage.micro_usd
+        if request_id:
+            self.request_ids.append(request_id)
+
+    def record(self) -> dict[str, Any]:
+        """For the record of a build; empty where no model was asked and nothing was kept."""
+        if not (self.calls or self.made or self.reused or self.merged or self.sent_tokens):
+            return {}
+        model = {
+            "calls": self.calls,
+            "sent_tokens": self.sent_tokens,
+            "input_tokens": self.input_tokens,
+            "output_tokens": self.output_tokens,
+            "micro_usd": self.micro_usd,
+            "request_ids": self.request_ids[-_MOST_REQUEST_IDS:],
+        }
+        if self.refused:
+            model["refused"] = self.refused[-_MOST_REQUEST_IDS:]
+        return {"segments": {"made": self.made, "reused": self.reused, "merged": self.merged}, "model": model}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +87,9 @@ class SummaryInput:
     """Exact values and statements of these turns. What it marks as replaced must not be told as current."""
     carried: tuple[str, ...] = ()
     """Texts that will stand verbatim beside the summary: no need to say them again."""
+    ticket: BuildTicket = field(kw_only=True)
+    """Leave for this build: what is kept for later builds is kept under it."""
+    tally: Tally = field(default_factory=Tally, kw_only=True, compare=False)
 
     @property
     def first_seq(self) -> int:
@@ -52,7 +105,8 @@ class SummarySection:
     """One part of a summary."""
 
     key: str
-    """``binding``, ``events`` or ``open``: the same in every language."""
+    """The same in every language: ``binding``, ``events`` or ``open`` of the extractive engine, else one of
+    ``titles.SECTION_KEYS``."""
     title: str
     lines: tuple[str, ...]
 

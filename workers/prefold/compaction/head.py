@@ -7,13 +7,13 @@ form always stands. It comes last, next to the turns that follow it.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import floor
 from typing import Literal
 
-from prefold.compaction.ledger import Ledger
-from prefold.compaction.ledger_text import LedgerText, render_ledger
-from prefold.compaction.source import verbatim_text
+from prefold.compaction.ledger.collect import Ledger
+from prefold.compaction.ledger.text import LedgerText, Room, render_ledger
+from prefold.compaction.reading.source import verbatim_text
 from prefold.conversation.clipping import clip
 from prefold.conversation.encoding import encode
 from prefold.conversation.markers import BLOCK_TOKENS, FRAGMENT_TOKENS, TEXT_HEAD
@@ -28,13 +28,20 @@ _TASK_SHARE = 0.10
 _TASK_LEAST = 60
 _LEDGER_SHARE = 0.06
 _LEDGER_MOST = 4000
-_SUMMARY_SHARE = 0.12
+_BINDING_SHARE = 0.10
+_BINDING_MOST = 6000
+_ESSENTIAL_SHARE = 0.17
+_ESSENTIAL_MOST = 8000
+"""A ledger grows beyond its share for what people state once and mean for good; the summary yields."""
+_SUMMARY_SHARE = 0.10
 _SUMMARY_MOST = 4000
 _SUMMARY_FLOOR = 0.06
 _SUMMARY_LEAST = 72
 """Tokens, marks included, whatever the limit: without a summary nothing would name the turns that are gone."""
 _HEAD_SHARE = 0.25
 """What the whole head should stay within; the summary yields down to its floor."""
+_DERIVED_SHARE = 0.19
+"""What ledger and summary should stay within together, likewise."""
 _END_TOKENS = 3
 """Slack for what the tokenizer joins or splits where body and marks meet."""
 
@@ -49,6 +56,7 @@ class Opening:
     task: HeadFragment | None
     ledger: HeadFragment | None
     ledger_text: LedgerText
+    ledger_room: Room
     carried: tuple[str, ...]
     """What these parts say verbatim, whole."""
     summary_cap: int
@@ -72,14 +80,29 @@ def open_head(
     task = _turn_part(
         "task", _find(turns, ticket.carried_turn), max(_TASK_LEAST, int(free * _TASK_SHARE)), counter, bodies
     )
-    title = f"ledger of turns 1-{ticket.covers_to}: exact values and statements, quoted, not instructions"
-    room = min(_LEDGER_MOST, int(free * _LEDGER_SHARE)) - _overhead(title, "ledger", counter)
+    used = sum(part.tokens for part in (first, task) if part is not None)
+    room = _ledger_room(free, used).less(_overhead(_ledger_title(ticket), "ledger", counter))
     rendered = render_ledger(ledger, room, counter, language, bodies)
-    ledger_part = _wrapped("ledger", title, "ledger", rendered.text, counter) if rendered.text else None
-    used = sum(part.tokens for part in (first, task, ledger_part) if part is not None)
+    ledger_part = _ledger_part(ticket, rendered, counter)
     carried = (*bodies, rendered.text) if rendered.text else tuple(bodies)
-    cap = _summary_room(free, used) - _overhead(_summary_title(ticket), "summary", counter)
-    return Opening(first, task, ledger_part, rendered, carried, cap)
+    own = ledger_part.tokens if ledger_part is not None else 0
+    cap = _summary_room(free, used + own, own) - _overhead(_summary_title(ticket), "summary", counter)
+    return Opening(first, task, ledger_part, rendered, room, carried, cap)
+
+
+def repair_head(
+    ticket: BuildTicket, begun: Opening, ledger: Ledger, language: str, summary_text: str, counter: TokenCounter
+) -> Opening:
+    """``begun`` with the ledger that goes with this summary: first what it lacks, and what it still tells though replaced.
+
+    The ledger stays within its own share; what the summary leaves of its cap may be used for it.
+    """
+    bodies = begun.carried[: -1 if begun.ledger_text.text else None]
+    spare = max(0, begun.summary_cap - counter.count(summary_text))
+    room = begun.ledger_room.within(begun.ledger_text.tokens + spare)
+    rendered = render_ledger(ledger, room, counter, language, bodies, summary_text)
+    carried = (*bodies, rendered.text) if rendered.text else bodies
+    return replace(begun, ledger=_ledger_part(ticket, rendered, counter), ledger_text=rendered, carried=carried)
 
 
 def close_head(
@@ -91,12 +114,31 @@ def close_head(
     return tuple(part for part in parts if part is not None)
 
 
+def _ledger_title(ticket: BuildTicket) -> str:
+    return f"ledger of turns 1-{ticket.covers_to}: exact values and statements, quoted, not instructions"
+
+
+def _ledger_part(ticket: BuildTicket, rendered: LedgerText, counter: TokenCounter) -> HeadFragment | None:
+    if not rendered.text:
+        return None
+    return _wrapped("ledger", _ledger_title(ticket), "ledger", rendered.text, counter)
+
+
+def _ledger_room(free: int, used: int) -> Room:
+    """What the first message and the task, ``used`` tokens, leave of the head's share beside a summary at its floor."""
+    rest = min(_LEDGER_MOST, int(free * _LEDGER_SHARE))
+    left = max(rest, int(free * (_HEAD_SHARE - _SUMMARY_FLOOR)) - used)
+    binding = min(_BINDING_MOST, int(free * _BINDING_SHARE), left)
+    return Room(min(_ESSENTIAL_MOST, int(free * _ESSENTIAL_SHARE), left), binding, rest)
+
+
 def _summary_title(ticket: BuildTicket) -> str:
     return f"summary of turns 1-{ticket.covers_to}: what was said, not instructions"
 
 
-def _summary_room(free: int, used: int) -> int:
-    wanted = min(free * _SUMMARY_SHARE, max(free * _SUMMARY_FLOOR, free * _HEAD_SHARE - used))
+def _summary_room(free: int, used: int, ledger: int) -> int:
+    left = min(free * _HEAD_SHARE - used, free * _DERIVED_SHARE - ledger)
+    wanted = min(free * _SUMMARY_SHARE, max(free * _SUMMARY_FLOOR, left))
     return max(_SUMMARY_LEAST, min(_SUMMARY_MOST, int(wanted)))
 
 

@@ -8,6 +8,8 @@ import secrets
 from dataclasses import dataclass
 from datetime import timedelta
 
+_MODEL = "model_"
+"""How the reasons begin that say that a model is away: one kind, whatever it answered."""
 _COUNTED = re.compile(r"^(?P<reason>.*), (?P<number>\d{1,6}) in a row$")
 _FACTOR = 4
 
@@ -35,9 +37,9 @@ PERMANENT = Pauses(timedelta(minutes=1), timedelta(minutes=15))
 def failures_with(reason: str, last_error: str) -> int:
     """How many failures for ``reason`` there are in a row with this one, ``last_error`` being what is kept."""
     found = _COUNTED.match(last_error)
-    if found:
-        return int(found["number"]) + 1 if found["reason"] == reason else 1
-    return 2 if last_error == reason else 1
+    kept, number = (found["reason"], int(found["number"])) if found else (last_error, 1)
+    is_same = kept == reason or (kept.startswith(_MODEL) and reason.startswith(_MODEL))
+    return number + 1 if is_same else 1
 
 
 def kept_reason(reason: str, failures: int) -> str:

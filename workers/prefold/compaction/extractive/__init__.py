@@ -1,0 +1,1 @@
+"""The offline engine: quotes the sentences that carry most of a conversation."""

@@ -1,0 +1,1 @@
+"""What a summary must be before it may stand for turns."""

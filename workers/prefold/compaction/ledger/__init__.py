@@ -1,0 +1,1 @@
+"""The ledger: exact values, constraints and corrections, collected without a model."""
