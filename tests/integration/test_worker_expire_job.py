@@ -22,9 +22,9 @@ from prefold.storage.types import SessionOptions, SessionRef
 from prefold.tokens import load_counter
 from prefold.worker.ending import Ending, FreshFiles
 from prefold.worker.expire_job import expire_sessions
-from prefold.worker.isolation import Ended
 from prefold.worker.runtime import Runtime, close_runtime, install
 from prefold.worker.settings import WorkerSettings
+from prefold.worker.verdicts import Ended
 from tests.support.embedding import FakeEmbedder
 from tests.support.redis import IN_MEMORY, running_redis
 from tests.support.vectors import RunningVectors, running_vectors

@@ -10,9 +10,9 @@ from structlog.testing import capture_logs
 
 from prefold.errors import ConfigurationError, InvalidInputError, TransientError, UnavailableError
 from prefold.jobs import EMBED_JOB, queue_connection
-from prefold.worker.isolation import Ended
 from prefold.worker.runtime import HandedBackError, Runtime
 from prefold.worker.settings import WorkerSettings
+from prefold.worker.verdicts import Ended
 from tests.support.isolation import Bench
 from tests.support.storage import TENANT, turn
 
@@ -287,7 +287,7 @@ def test_another_prefold_gives_another_try(bench: Bench, monkeypatch: pytest.Mon
     for _ in range(3):
         bench.killed_run(ref)
     bench.run(ref)
-    monkeypatch.setattr("prefold.worker.isolation.running_version", lambda: "9.9.9")
+    monkeypatch.setattr("prefold.worker.verdicts.running_version", lambda: "9.9.9")
     for _ in range(3):
         assert ["a", "b"] not in bench.killed_run(ref, other)  # alone from its first try on
     bench.run(ref, other)

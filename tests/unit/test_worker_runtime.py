@@ -148,6 +148,40 @@ def test_closing_closes_what_was_built(shared: Runtime) -> None:
     assert closed == [True]
 
 
+def test_settling_waits_for_work_that_outlives_its_jobs(shared: Runtime) -> None:
+    ended: list[str] = []
+
+    async def settle() -> None:
+        await asyncio.sleep(0)
+        ended.append("settled")
+
+    async def cancel() -> None:
+        ended.append("cancelled")
+
+    shared.outlives_jobs(settle, cancel)
+    shared.settle()
+    assert ended == ["settled"]
+    shared.close()
+    assert ended == ["settled", "cancelled"]
+
+
+def test_work_that_outlives_the_time_of_a_stop_as_well_is_ended(shared: Runtime, stop: threading.Event) -> None:
+    ended: list[str] = []
+
+    async def settle() -> None:
+        try:
+            await asyncio.get_running_loop().create_future()
+        finally:
+            ended.append("given back")
+
+    async def cancel() -> None: ...
+
+    shared.outlives_jobs(settle, cancel)
+    stop.set()
+    shared.settle()
+    assert ended == ["given back"]
+
+
 def test_a_process_that_is_no_worker_has_no_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime_module, "_prepared", None)
     with pytest.raises(ConfigurationError):

@@ -14,12 +14,10 @@ from prefold.dispatcher.outage import Outage, stopped_within
 from prefold.dispatcher.ports import Jobs, TurnEvents
 from prefold.errors import TransientError
 from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, QueueName
+from prefold.jobs.names import SESSIONS_PER_JOB
 from prefold.storage.types import EmbedSpan, SessionRef, TurnEvent
 
 log = structlog.get_logger(__name__)
-
-SESSIONS_PER_JOB = 8
-"""A compaction job works on its sessions side by side; more than that keeps other workers idle."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,11 +9,11 @@ import structlog
 from redis.exceptions import RedisError
 
 from prefold.dispatcher.attempts import Attempts
-from prefold.dispatcher.intake import SESSIONS_PER_JOB
 from prefold.dispatcher.outage import Outage, stopped_within
 from prefold.dispatcher.ports import DueSets, Jobs
 from prefold.errors import TransientError
 from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, TO_HEAD, QueueName
+from prefold.jobs.names import SESSIONS_PER_JOB
 from prefold.storage.keys import PARTITIONS
 from prefold.storage.types import DueItem, EmbedSpan
 

@@ -20,3 +20,6 @@ COMPACT_JOB: Final = "prefold.compaction.build_job.build_summaries"
 
 JOB_KINDS: Final[dict[str, WorkKind]] = {EMBED_JOB: "embed", EXPIRE_JOB: "expire", COMPACT_JOB: "compact"}
 """What a job of that name does. The first argument of each is a list of rows that begin with a session's names."""
+
+SESSIONS_PER_JOB: Final = 8
+"""Of one compaction job: workers share what is due by jobs, so that a large one would keep others idle."""

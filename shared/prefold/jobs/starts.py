@@ -1,7 +1,9 @@
 """How often work on one session was started and did not end well, kept on the queue's Redis.
 
 A start leaves its name beside the work and takes it away when it ends. A name whose job is no longer running is that
-of a process that died in the middle. Losing the counts costs poison another three starts, and nothing else.
+of a process that died in the middle. While the work only waits for another part its name says so: who waits hardly
+ever kills, and many may wait when a process is killed from outside. Losing the counts costs poison another three
+starts, and nothing else.
 """
 
 import time
@@ -20,6 +22,11 @@ from prefold.storage.types import SessionRef
 KEPT = timedelta(days=1)
 """Starts are forgotten this long after the last one."""
 _FAILED, _FIRST, _REASON = "failed", "first", "reason"
+FORGIVEN_WAITS = 2
+"""Deaths while the work waited that do not count: something else kills a process that often, but not again and again."""
+
+# KEYS: the starts of one piece of work. ARGV: name of a start, its value. An erasure may have taken it away.
+_MARK = "return redis.call('HEXISTS', KEYS[1], ARGV[1]) == 1 and redis.call('HSET', KEYS[1], ARGV[1], ARGV[2])"
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +34,7 @@ class Trail:
     """What earlier starts of one piece of work left behind."""
 
     died: int
-    """Starts whose process is gone."""
+    """Starts whose process is gone; without ``FORGIVEN_WAITS`` of those that waited at that time."""
     failed: int
     """Starts that ended with a permanent error."""
     first_ms: int
@@ -44,8 +51,8 @@ class Trail:
 class Starts:
     """Counts the starts of one kind of work. Calls block; each raises ``UnavailableError``.
 
-    ``run`` names a start: job and execution, as RQ has them. ``silent``: a job that has not been heard of for so
-    long, of the time after which RQ gives it to another worker, counts as dead.
+    ``run`` names a start: job and execution, as RQ has them, or a process and its life, see ``GoingOn``. ``silent``: a
+    job that has not been heard of for so long, of the time after which RQ gives it to another worker, counts as dead.
     """
 
     def __init__(self, connection: Redis, kind: WorkKind, *, silent: timedelta, execution: timedelta) -> None:
@@ -55,7 +62,7 @@ class Starts:
         self._began_ms = 0
 
     def trails(self, refs: Sequence[SessionRef], run: str) -> list[Trail]:
-        """What is behind each session. A start of the same job as ``run`` is over: a job runs once at a time."""
+        """What is behind each session. An earlier run of the same job as ``run`` is over: a job runs once at a time."""
         with queue_failures():
             with self._connection.pipeline(transaction=False) as pipe:
                 for ref in refs:
@@ -68,11 +75,14 @@ class Starts:
         job = run.partition(":")[0]
         others = [name for name in names if name.partition(":")[0] != job]
         if not others:
-            return set()
+            return {run}
         with self._connection.pipeline(transaction=False) as pipe:
             for name in others:
-                pipe.pttl(Execution.from_composite_key(name, self._connection).key)
-            return {name for name, left in zip(others, pipe.execute(), strict=True) if left > self._least_left_ms}
+                pipe.pttl(alive_key(self._connection, name))
+            return {
+                run,
+                *(name for name, left in zip(others, pipe.execute(), strict=True) if left > self._least_left_ms),
+            }
 
     def begin(self, refs: Sequence[SessionRef], run: str) -> None:
         """Notes that work on each session starts now."""
@@ -82,6 +92,12 @@ class Starts:
                 pipe.hset(self._key(ref), run, self._began_ms)
                 pipe.expire(self._key(ref), KEPT)
             pipe.execute()
+
+    def waits(self, ref: SessionRef, run: str, *, is_waiting: bool) -> None:
+        """The work waits for another part from now on, or goes on. Nothing where its start was taken back."""
+        now_ms = time.time_ns() // 1_000_000
+        with queue_failures():
+            self._connection.eval(_MARK, 1, self._key(ref), run, -now_ms if is_waiting else now_ms)
 
     def succeeded(self, refs: Sequence[SessionRef]) -> None:
         """The work ended well: whatever happened before is forgotten."""
@@ -117,12 +133,19 @@ def forget_starts(connection: Redis, kind: WorkKind, ref: SessionRef) -> None:
         connection.unlink(starts_key(kind, ref.tenant, ref.session, ref.incarnation))
 
 
+def alive_key(connection: Redis, run: str) -> str:
+    """The key that lives while the start ``run`` does, as RQ names that of an execution."""
+    return str(Execution.from_composite_key(run, connection).key)
+
+
 def _runs(fields: dict[bytes, bytes]) -> Iterable[str]:
     return (name.decode() for name in fields if b":" in name)
 
 
 def _trail(fields: dict[bytes, bytes], running: set[str]) -> Trail:
-    died_ms = [int(fields[name.encode()]) for name in _runs(fields) if name not in running]
+    dead_ms = [int(fields[name.encode()]) for name in _runs(fields) if name not in running]
+    waited_ms = sorted(-ms for ms in dead_ms if ms < 0)
+    died_ms = [ms for ms in dead_ms if ms > 0] + waited_ms[FORGIVEN_WAITS:]
     failed_ms = [int(fields[_FIRST.encode()])] if _FIRST.encode() in fields else []
     return Trail(
         died=len(died_ms),

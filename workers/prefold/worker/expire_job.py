@@ -8,8 +8,8 @@ import structlog
 from prefold.jobs import JobQueue, decode_sessions, queue_connection
 from prefold.storage.store_files import StoreFiles
 from prefold.worker.ending import Ending, FreshFiles
-from prefold.worker.isolation import Ended
 from prefold.worker.runtime import Runtime, runtime
+from prefold.worker.verdicts import Ended
 
 log = structlog.get_logger(__name__)
 

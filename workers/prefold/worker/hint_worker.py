@@ -15,7 +15,7 @@ import threading
 import time
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -35,9 +35,10 @@ from rq.worker import WorkerStatus
 from rq.worker_registration import REDIS_WORKER_KEYS
 
 from prefold.errors import RefusedError, TransientError
-from prefold.jobs import HintQueue
+from prefold.jobs import HintQueue, queue_connection
 from prefold.jobs.names import WorkKind
 from prefold.jobs.starts import Starts
+from prefold.worker.going_on import STOP_LOOK_SECONDS, GoingOn, Room
 from prefold.worker.isolation import Isolation
 from prefold.worker.runtime import Runtime
 
@@ -49,8 +50,8 @@ EXECUTION_SECONDS = 6
 HEARTBEAT_SECONDS = 1.5
 SILENT_SHARE = 0.6
 """Of ``EXECUTION_SECONDS``: after such a silence a start counts as dead. Before RQ gives the job away, after two beats."""
-STOP_LOOK_SECONDS = 0.25
-"""How soon a stop is seen by the thread that says that we live."""
+ROOM_LOOK_SECONDS = 0.05
+"""How soon a worker that was full sees that it is not any more."""
 WORKER_SECONDS = 17
 """How long (and a minute more) RQ lists a worker that says nothing."""
 REPLY_SECONDS = 4
@@ -95,8 +96,17 @@ class HintWorker(SimpleWorker):
     job_class = HintJob
     log_result_lifespan = False
 
-    def __init__(self, queue: HintQueue, stop: threading.Event, shared: Callable[[], Runtime] | None = None) -> None:
-        """``shared``: the runtime of the jobs; without it no session is ever set aside."""
+    def __init__(
+        self,
+        queue: HintQueue,
+        stop: threading.Event,
+        shared: Callable[[], Runtime] | None = None,
+        going_on: GoingOn | None = None,
+    ) -> None:
+        """``shared``: the runtime of the jobs; without it no session is ever set aside.
+
+        ``going_on``: of a process whose jobs leave work behind that goes on. While it is full no job is taken.
+        """
         super().__init__(
             [queue],
             connection=queue.connection,
@@ -107,7 +117,8 @@ class HintWorker(SimpleWorker):
             log_job_description=False,
         )
         self._stop = stop
-        self._isolation = Isolation(shared, self._starts) if shared else None
+        self._going_on = going_on
+        self._isolation = Isolation(shared, self._starts, going_on) if shared else None
         self._failures_in_a_row = 0
 
     @property
@@ -160,6 +171,8 @@ class HintWorker(SimpleWorker):
         if self.should_run_maintenance_tasks:
             self.clean_registries()  # type: ignore[no-untyped-call]
             self._stay_listed()
+        if not self._has_room():
+            raise DequeueTimeout(WAIT_FOR_JOB_SECONDS, self.queue_names())
         if self._stop.is_set():
             raise StopRequested
         return self.queue_class.dequeue_any(
@@ -170,6 +183,14 @@ class HintWorker(SimpleWorker):
             serializer=self.serializer,
             death_penalty_class=self.death_penalty_class,
         )
+
+    def _has_room(self) -> bool:
+        """Waits for it as long as for a job."""
+        until = time.monotonic() + WAIT_FOR_JOB_SECONDS
+        while self._going_on is not None and not self._going_on.has_room:
+            if self._stop.wait(ROOM_LOOK_SECONDS) or time.monotonic() > until:
+                return False
+        return True
 
     def _register_again(self) -> None:
         self._stay_listed()
@@ -260,7 +281,8 @@ class HintWorker(SimpleWorker):
 
     def _starts(self, kind: WorkKind) -> Starts:
         execution = timedelta(seconds=EXECUTION_SECONDS)
-        return Starts(self.connection, kind, silent=SILENT_SHARE * execution, execution=execution)
+        connection = self._going_on.connection if self._going_on else self.connection
+        return Starts(connection, kind, silent=SILENT_SHARE * execution, execution=execution)
 
     def _read_again(self, job: Job) -> None:
         """An erasure may have taken a session out of the job: a retry writes down what we have read."""
@@ -303,3 +325,14 @@ class HintWorker(SimpleWorker):
 
     def _install_signal_handlers(self) -> None:
         """See the module."""
+
+
+@contextmanager
+def work_that_goes_on(url: str, stop: threading.Event, room: Room) -> Iterator[GoingOn]:
+    """What a process works on beyond its jobs; it says as often as a job's execution that it lives."""
+    beat, silence = timedelta(seconds=HEARTBEAT_SECONDS), timedelta(seconds=EXECUTION_SECONDS)
+    with (
+        closing(queue_connection(url)) as connection,
+        GoingOn(connection, stop, beat=beat, silence=silence, room=room) as going_on,
+    ):
+        yield going_on

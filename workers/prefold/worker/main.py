@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 from collections.abc import Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import timedelta
 from typing import cast
 
@@ -17,7 +17,8 @@ from prefold.config.flags import add_flags, settings_from
 from prefold.config.lifecycle import stop_flag
 from prefold.config.logs import configure_logging
 from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, QUEUES, QueueName, hint_queue, queue_connection
-from prefold.worker.hint_worker import REPLY_SECONDS, HintWorker
+from prefold.worker.going_on import GoingOn, Room
+from prefold.worker.hint_worker import REPLY_SECONDS, HintWorker, work_that_goes_on
 from prefold.worker.runtime import Runtime, close_runtime, prepare, runtime
 from prefold.worker.settings import WorkerSettings
 
@@ -45,7 +46,9 @@ def main(argv: Sequence[str]) -> int:
         has_ended = False
         try:
             load(queue, runtime())
-            serve(queue, settings, stop)
+            with _going_on(queue, settings, stop) as going_on:
+                serve(queue, settings, stop, going_on)
+                runtime().settle()
         finally:
             has_ended = close_runtime()
     if not has_ended:
@@ -56,14 +59,23 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-def serve(queue: QueueName, settings: WorkerSettings, stop: threading.Event) -> None:
+def _going_on(
+    queue: QueueName, settings: WorkerSettings, stop: threading.Event
+) -> AbstractContextManager[GoingOn | None]:
+    """The builds of summaries outlive their jobs."""
+    if queue != COMPACT_QUEUE:
+        return nullcontext()
+    return work_that_goes_on(settings.queue_url, stop, Room(settings.builds_at_once, settings.builds_memory_mb))
+
+
+def serve(queue: QueueName, settings: WorkerSettings, stop: threading.Event, going_on: GoingOn | None = None) -> None:
     """Runs jobs until ``stop`` is set, whatever becomes of the queue's Redis in between."""
     pause = _FIRST_PAUSE_SECONDS
     while not stop.is_set():
         try:
             reply_timeout = timedelta(seconds=REPLY_SECONDS)
             with closing(queue_connection(settings.queue_url, reply_timeout=reply_timeout)) as connection:
-                worker = HintWorker(hint_queue(queue, connection), stop, runtime)
+                worker = HintWorker(hint_queue(queue, connection), stop, runtime, going_on)
                 log.info("worker_started", queue=queue, worker=worker.name)
                 pause = _FIRST_PAUSE_SECONDS
                 worker.work()
@@ -84,6 +96,7 @@ def load(queue: QueueName, shared: Runtime) -> None:
         os.nice(shared.settings.embed_nice)
         log.info("embedder_loaded", embedder=shared.embedder.id)
     elif queue == COMPACT_QUEUE:
-        from prefold.compaction.build_job import builder_of
+        from prefold.compaction.build_job import builder_of, pool_of
 
         log.info("summarizer_loaded", summarizer=builder_of(shared).engine_name)
+        pool_of(shared)

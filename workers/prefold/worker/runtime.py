@@ -8,9 +8,9 @@ import asyncio
 import signal
 import threading
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, wait
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -22,6 +22,7 @@ from prefold.worker.settings import WorkerSettings
 
 if TYPE_CHECKING:
     from prefold.embedding import Embedder
+    from prefold.messages import Messages
     from prefold.recall import VectorIndex
     from prefold.tokens import TokenCounter
     from prefold.worker.turn_store import MadeIndex
@@ -60,6 +61,7 @@ class Runtime:
         self._thread.start()
         self._resources = AsyncExitStack()
         self._stopping_since: float | None = None
+        self._settling: list[Callable[[], Coroutine[Any, Any, None]]] = []
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What ``work`` returns or raises; it runs on the loop while this thread waits.
@@ -88,6 +90,19 @@ class Runtime:
             self._cancel(future, tasks)
             raise
         return future.result()
+
+    def outlives_jobs(
+        self, settle: Callable[[], Coroutine[Any, Any, None]], cancel: Callable[[], Awaitable[None]]
+    ) -> None:
+        """Work that no job waits for: ``settle`` waits for its end, ``cancel`` ends it before its collaborators go."""
+        self._settling.append(settle)
+        self._resources.push_async_callback(cancel)
+
+    def settle(self) -> None:
+        """Waits until such work has ended; cancels it, as ``run`` does, once the stop is overdue."""
+        with suppress(HandedBackError):
+            for settle in self._settling:
+                self.run(settle())
 
     def close(self) -> bool:
         """Closes every collaborator and the loop. Closing twice is legal.
@@ -149,6 +164,16 @@ class Runtime:
         from prefold.tokens import load_counter
 
         return load_counter()
+
+    @cached_property
+    def messages(self) -> "Messages":
+        """The model that writes summaries, usable on the loop only. ``ConfigurationError``: it is not set up."""
+        import anthropic  # noqa: F401 (takes seconds: here, not on the loop)
+
+        from prefold.messages import connect_messages
+
+        connecting = connect_messages(self.settings, self.sessions.spending, gate_url=self.settings.queue_url)
+        return self.run(self._resources.enter_async_context(connecting))
 
     @staticmethod
     def now_ms() -> int:

@@ -21,3 +21,9 @@ class WorkerSettings(RedisSettings, QueueSettings, VectorSettings, EmbedderSetti
     embed_nice: int = Field(
         5, ge=0, le=19, description="By how much the embed worker yields the CPU to processes that others wait for."
     )
+    builds_at_once: int = Field(
+        64, ge=1, le=1024, description="Summaries under way in one process, from which on it takes no more jobs."
+    )
+    builds_memory_mb: int = Field(
+        2048, ge=256, le=1_048_576, description="Memory of such a process, from which on it takes no more jobs, in MiB."
+    )
