@@ -1,4 +1,4 @@
-"""The README's requests are sent, its answers compared, its Python run."""
+"""The README's requests are sent, its answers compared, its Python run; and the Python of the page on summaries."""
 
 import json
 import re
@@ -13,8 +13,11 @@ import httpx
 import pytest
 
 from prefold.stack.embedded import temporary_stack
+from tests.support.messages_api import MessagesApi, serving, text
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text("utf-8")
+SUMMARIES = (ROOT / "docs" / "summaries.md").read_text("utf-8")
 BLOCK = re.compile(r"<!-- checked: (\w+) -->\n```\w+\n(.*?)```", re.DOTALL)
 ADDRESS = "http://127.0.0.1:7077"
 
@@ -25,8 +28,8 @@ def gateway() -> Iterator[str]:
         yield stack.gateway_url
 
 
-def blocks(kind: str) -> list[str]:
-    return [text for name, text in BLOCK.findall(README) if name == kind]
+def blocks(kind: str, page: str = README) -> list[str]:
+    return [block for name, block in BLOCK.findall(page) if name == kind]
 
 
 def curl(command: str, gateway: str) -> Any:
@@ -68,6 +71,26 @@ def test_the_backend_of_the_readme_keeps_a_conversation(gateway: str, monkeypatc
     assert [message["role"] for message in asked[1]["messages"]] == ["user", "assistant", "user"]
     assert asked[1]["messages"][1]["content"][0]["text"] == "answer 1"
     names["memory"].close()
+
+
+@pytest.mark.timeout(120)
+def test_the_backend_of_the_page_on_summaries_has_its_prompts_read_from_the_cache(
+    gateway: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api = MessagesApi(brain=lambda wanted: text(f"answer {len(wanted.body['messages'])}"))
+    (code,) = blocks("python", SUMMARIES)
+    names: dict[str, Any] = {}
+    with serving(api) as provider:
+        monkeypatch.setenv("ANTHROPIC_BASE_URL", provider)
+        monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+        exec(code.replace(ADDRESS, gateway), names)
+        names["begin"]("chat-8", "Be kind, exact and brief. " * 200)
+        assert [names["reply"]("chat-8", said) for said in ("Hello", "And now?")] == ["answer 1", "answer 3"]
+        names["model"].close()
+        names["memory"].close()
+    first, second = (entry.usage or {} for entry in api.journal.messages)
+    assert first["cache_creation_input_tokens"] > 1000
+    assert second["cache_read_input_tokens"] >= first["cache_creation_input_tokens"]
 
 
 def test_the_first_screen_is_short_and_the_whole_stays_readable() -> None:

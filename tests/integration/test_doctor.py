@@ -119,7 +119,7 @@ def test_a_deployment_that_is_as_promised_is_called_so(
         "found": "always",
         "mend": "",
     }
-    assert {part for part, _ in findings} == {"sessions", "queue", "vectors", "machine", "work"}
+    assert {part for part, _ in findings} == {"sessions", "queue", "vectors", "model", "machine", "work"}
     assert prefold(["doctor", *deployment.flags()]) == 0
     text = capsys.readouterr().out
     assert text.rstrip().endswith("are as promised.")

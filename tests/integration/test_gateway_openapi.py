@@ -9,7 +9,7 @@ import httpx
 import msgspec
 import pytest
 
-from prefold.gateway import answers, change_answers
+from prefold.gateway import answers, change_answers, usage_calls
 from prefold.gateway.finding import Hit
 from tests.support.gateway import Served, served_gateway
 
@@ -57,6 +57,7 @@ async def test_the_calls_of_the_design_are_all_there(document: dict[str, Any]) -
         ("GET", f"{user}/graph"),
         ("DELETE", user),
         ("POST", "/v1/search"),
+        ("GET", "/v1/usage"),
         *(("GET", f"/{name}") for name in ("livez", "readyz", "metrics", "openapi.json")),
     }
 
@@ -106,6 +107,7 @@ async def test_answers_have_exactly_the_documented_members(served: Served, docum
         answers.SearchAnswer: await client.post("/v1/search", json={"query": "word"}),
         change_answers.ChangeAnswer: await client.delete(f"/v1/sessions/s1/turns/{append.json()['turns'][0]['id']}"),
         change_answers.RewindAnswer: await client.post("/v1/sessions/s1/rewind", json={"to_seq": 2}),
+        usage_calls.UsageAnswer: await client.get("/v1/usage?days=2"),
         answers.Health: await client.get("/readyz"),
         answers.Problem: await client.get("/v1/sessions/s1/context?format=x"),
     }

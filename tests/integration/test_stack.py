@@ -353,6 +353,7 @@ def test_a_configured_key_is_used_and_a_server_of_yours_gets_none_made_up(
     assert make_stack(qdrant_url="http://127.0.0.1:9", data_dir=tmp_path / "other").qdrant_api_key is None
 
 
-def test_a_summarizer_that_no_worker_has_is_refused_at_the_start() -> None:
-    with pytest.raises(ConfigurationError, match="no summarizer 'anthropic'; set PREFOLD_SUMMARIZER=extractive"):
+def test_a_summarizer_without_its_key_is_refused_at_the_start(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY: PREFOLD_SUMMARIZER=anthropic needs a key"):
         load_settings(StackSettings, ["--summarizer", "anthropic"], prog="prefold up")

@@ -97,12 +97,12 @@ def test_a_context_of_one_provider_is_not_given_to_the_other(gateway: FakeGatewa
         call(gateway.url, "context", "chat", format="openai").anthropic()
 
 
-def test_a_context_passes_query_and_budget_on(gateway: FakeGateway, call: Caller) -> None:
+def test_a_context_passes_query_budget_and_cache_on(gateway: FakeGateway, call: Caller) -> None:
     call(gateway.url, "append", "chat", "user", "Hello")
-    call(gateway.url, "context", "chat", query="what & who", budget_tokens=900)
+    call(gateway.url, "context", "chat", query="what & who", budget_tokens=900, cache="5m")
 
     target = gateway.requests[-1][1]
-    assert target.partition("?")[2] == "format=anthropic&query=what+%26+who&budget_tokens=900"
+    assert target.partition("?")[2] == "format=anthropic&query=what+%26+who&budget_tokens=900&cache=5m"
 
 
 def test_creating_a_session_sends_only_what_is_given(gateway: FakeGateway, call: Caller) -> None:
@@ -110,6 +110,20 @@ def test_creating_a_session_sends_only_what_is_given(gateway: FakeGateway, call:
 
     assert gateway.requests[0][2] == {"user": "ada", "hard_limit_tokens": 4000}
     assert (session.hard_limit_tokens, session.soft_threshold_tokens, session.standby) == (4000, 2400, None)
+
+
+def test_a_soft_ratio_is_given_up_by_its_own_word_and_a_shared_prefix_by_an_empty_one(
+    gateway: FakeGateway, call: Caller
+) -> None:
+    call(gateway.url, "create_session", "chat", soft_ratio="adaptive", shared_prefix={})
+
+    assert gateway.requests[0][2] == {"soft_ratio": None, "shared_prefix": {}}
+
+
+def test_a_gateway_that_tells_less_of_its_summaries_is_understood(gateway: FakeGateway, call: Caller) -> None:
+    session = call(gateway.url, "create_session", "chat")
+
+    assert (session.soft_threshold, session.usage, session.shared_prefix, session.active.engine) == (None,) * 4
 
 
 def test_the_log_comes_page_by_page(gateway: FakeGateway, call: Caller) -> None:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from prefold.config.flags import describe, environment_of, is_secret, load_settings, redacted_url, variable_of
 from prefold.config.settings import (
+    CHUNK_MARGIN,
     DataDirSettings,
     EmbedderSettings,
     ListenSettings,
@@ -17,6 +18,7 @@ from prefold.config.settings import (
     RedisSettings,
     SummarizerSettings,
     VectorSettings,
+    check_summarizer,
 )
 from prefold.errors import ConfigurationError
 from prefold.stack.settings import StackSettings
@@ -158,6 +160,27 @@ def test_every_setting_says_what_it_is_and_every_number_is_bounded(kind: type[Pr
         if field.annotation in (int, float):
             bounds = {type(limit).__name__ for limit in field.metadata}
             assert {"Ge", "Le"} <= bounds, name
+
+
+def test_a_model_needs_a_key_and_chunks_that_go_into_its_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_summarizer(load())
+    with pytest.raises(ValueError, match="ANTHROPIC_API_KEY: "):
+        check_summarizer(load("--summarizer", "anthropic"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "  ")
+    with pytest.raises(ValueError, match="ANTHROPIC_API_KEY: "):
+        check_summarizer(load("--summarizer", "anthropic"))
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk")
+    check_summarizer(load("--summarizer", "anthropic"))
+    most = int((32_000 - 8_000) / CHUNK_MARGIN)
+    window = ("--summarizer", "anthropic", "--summarizer-window-tokens", "32000", "--summarizer-chunk-tokens")
+    check_summarizer(load(*window, str(most)))
+    with pytest.raises(ValueError, match=f"PREFOLD_SUMMARIZER_CHUNK_TOKENS: at most {most} go into"):
+        check_summarizer(load(*window, str(most + 1)))
+
+
+def test_a_stack_without_the_key_of_its_model_does_not_start() -> None:
+    with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY: PREFOLD_SUMMARIZER=anthropic needs a key"):
+        load_settings(StackSettings, ("--summarizer", "anthropic"), prog="prefold up")
 
 
 @given(st.text(st.characters(codec="ascii", exclude_characters="/@\n#?"), min_size=1, max_size=20))

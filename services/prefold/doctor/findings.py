@@ -13,7 +13,7 @@ class Finding:
     """One thing that was looked at."""
 
     part: str
-    """``sessions``, ``queue``, ``vectors``, ``machine`` or ``work``, with the address of a server of a cluster."""
+    """``sessions``, ``queue``, ``vectors``, ``model``, ``machine`` or ``work``, with the address of a server of a cluster."""
     name: str
     state: State
     found: str

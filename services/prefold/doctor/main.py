@@ -8,6 +8,7 @@ from prefold.config.flags import add_flags, settings_from
 from prefold.config.logs import configure_logging
 from prefold.doctor.findings import Finding, is_well
 from prefold.doctor.machine import look_at_machine
+from prefold.doctor.model import look_at_model
 from prefold.doctor.queue import look_at_queue
 from prefold.doctor.report import as_json, as_text
 from prefold.doctor.sessions import look_at_sessions
@@ -35,7 +36,12 @@ def main(argv: Sequence[str]) -> int:
 
 async def examine(settings: DoctorSettings) -> list[Finding]:
     """All findings, part by part. Takes seconds also when nothing answers."""
-    looks = (look_at_sessions(settings), look_at_queue(settings.queue_url), look_at_vectors(settings))
+    looks = (
+        look_at_sessions(settings),
+        look_at_queue(settings.queue_url),
+        look_at_vectors(settings),
+        look_at_model(settings),
+    )
     found = [one for findings in await asyncio.gather(*looks) for one in findings]
-    order = ("sessions", "queue", "vectors", "machine", "work")
+    order = ("sessions", "queue", "vectors", "model", "machine", "work")
     return sorted([*found, *look_at_machine(settings)], key=lambda one: order.index(one.part.split(" ")[0]))

@@ -11,6 +11,7 @@ from prefold.config.settings import (
     EmbedderSettings,
     QueueSettings,
     RedisSettings,
+    SummarizerSettings,
     VectorSettings,
 )
 
@@ -18,7 +19,13 @@ __all__ = ["DoctorSettings", "located"]
 
 
 class DoctorSettings(
-    RedisSettings, QueueSettings, VectorSettings, DataDirSettings, DurabilitySettings, EmbedderSettings
+    RedisSettings,
+    QueueSettings,
+    VectorSettings,
+    DataDirSettings,
+    DurabilitySettings,
+    EmbedderSettings,
+    SummarizerSettings,
 ):
     """Settings of ``prefold doctor``. Addresses that are not set are those of the ``prefold up`` on that data folder."""
 

@@ -4,6 +4,15 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from prefold.gateway.summary_answers import (
+    ActiveSummary,
+    SharedPrefix,
+    SharedPrefixState,
+    SoftThreshold,
+    Standby,
+    SummaryUsage,
+)
+
 Status = Literal["ok", "soft", "swapped", "degraded"]
 Durability = Literal["durable", "fast"]
 Count = Annotated[int, Meta(ge=0)]
@@ -47,13 +56,15 @@ class SessionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     model: str | None = None
     hard_limit_tokens: Annotated[int, Meta(ge=1000, le=10_000_000)] | None = None
     """Default 100,000."""
-    soft_ratio: Annotated[float, Meta(ge=0.4, le=0.85)] | None = None
-    """Share of the limit at which the next summary is built. Default: 0.7."""
+    soft_ratio: Annotated[float, Meta(ge=0.4, le=0.85)] | UnsetType | None = UNSET
+    """Share of the room at which the next summary is built. ``null``, the default: it adapts to pace and build time."""
     keep_recent_turns: Annotated[int, Meta(ge=0, le=1000)] | None = None
     """Default 6; the limit wins."""
     system: str | None = None
     tools: list[dict[str, Any]] | None = None
     metadata: dict[str, Any] | None = None
+    shared_prefix: SharedPrefix | UnsetType | None = UNSET
+    """``null`` or ``{}`` switches it off, which is the default."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -63,7 +74,7 @@ class Limits(Struct, frozen=True, kw_only=True):
     soft_threshold_tokens: Count
     keep_recent_turns: Count
     soft_ratio: float | None
-    """Share of the hard limit that the soft threshold is."""
+    """Share of the room beside system and tools that the soft threshold is now; ``soft_threshold`` says why."""
 
 
 class TokenNumbers(Struct, frozen=True, kw_only=True):
@@ -75,22 +86,6 @@ class TokenNumbers(Struct, frozen=True, kw_only=True):
     """System and tools."""
     undegraded: Count
     log: Count
-
-
-class ActiveSummary(Struct, frozen=True, kw_only=True):
-    """The summary in use stands for all turns up to ``covers_to``; 0: none yet."""
-
-    covers_to: Count
-
-
-class Standby(Struct, frozen=True, kw_only=True):
-    """The next summary, built and verified, waiting for the limit."""
-
-    covers_to: Count
-    built_at: str
-    coverage: float | None
-    """Share of the exact values of the source that summary and ledger carry."""
-    tokens: Count
 
 
 class Build(Struct, frozen=True, kw_only=True):
@@ -127,6 +122,13 @@ class SessionAnswer(Struct, frozen=True, kw_only=True):
     standby: Standby | None
     build: Build | None
     last_build_error: str | None
+    """Why the last build came to nothing, and how often in a row; ``null`` once one succeeds."""
+    resting_until_tokens: Count | None
+    """Builds gained nothing, so none begins before ``tokens.log`` is so many; ``null``: builds as usual."""
+    soft_threshold: SoftThreshold
+    shared_prefix: SharedPrefixState | None
+    """``null``: off."""
+    usage: SummaryUsage
     limit_crossings: Count
     ready_crossings: Count
     """How many of them found a standby ready."""
@@ -196,7 +198,8 @@ class ContextAnswer(Struct, frozen=True, kw_only=True):
     version: Count
     covers_to: Count
     status: Status
-    system: str
+    system: str | list[dict[str, Any]]
+    """Blocks where ``cache`` was asked for."""
     messages: list[dict[str, Any]]
     tokens: ContextTokens
     recalled: list[RecalledTurn]

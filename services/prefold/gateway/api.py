@@ -17,6 +17,7 @@ from prefold.gateway.problems import HttpRefusalError
 from prefold.gateway.search_calls import SearchCalls
 from prefold.gateway.session_calls import SessionCalls
 from prefold.gateway.turn_calls import TurnCalls
+from prefold.gateway.usage_calls import DEFAULT_DAYS, MOST_DAYS, UsageAnswer, UsageCalls
 
 _SESSION = "/v1/sessions/{session}"
 _TURN = f"{_SESSION}/turns/{{turn}}"
@@ -49,6 +50,7 @@ class Calls:
     changes: ChangeCalls
     search: SearchCalls
     erasure: ErasureCalls
+    usage: UsageCalls
     health: HealthCalls
 
 
@@ -57,7 +59,7 @@ def operations_of(calls: Calls) -> list[Operation]:
     return [
         *_conversation_operations(calls),
         *_change_operations(calls.changes),
-        *_search_operations(calls),
+        *_tenant_operations(calls),
         *_health_operations(calls),
         *_later(),
     ]
@@ -167,7 +169,7 @@ def _change_operations(changes: ChangeCalls) -> list[Operation]:
     ]
 
 
-def _search_operations(calls: Calls) -> list[Operation]:
+def _tenant_operations(calls: Calls) -> list[Operation]:
     return [
         Operation(
             "POST",
@@ -177,7 +179,16 @@ def _search_operations(calls: Calls) -> list[Operation]:
             {200: answers.SearchAnswer},
             body=answers.SearchBody,
             refusals=_BODY_REFUSALS,
-        )
+        ),
+        Operation(
+            "GET",
+            "/v1/usage",
+            "What the tenant's summaries took by day, newest first",
+            calls.usage.read,
+            {200: UsageAnswer},
+            query=(QueryParameter("days", _integer(1, MOST_DAYS, DEFAULT_DAYS), "So many days up to today, in UTC."),),
+            refusals=(400, 422),
+        ),
     ]
 
 
@@ -211,6 +222,12 @@ def _context_query() -> tuple[QueryParameter, ...]:
             "budget_tokens",
             _integer(LEAST_BUDGET_TOKENS, MOST_BUDGET_TOKENS),
             "Serve at most so many tokens, if that is less than the session's limit.",
+        ),
+        QueryParameter(
+            "cache",
+            {"type": "string", "enum": ["5m", "1h"]},
+            "With anthropic: put `cache_control` where the next request will find its prefix again, kept for so long. "
+            "`system` is a list of blocks then, empty without a system prompt.",
         ),
     )
 

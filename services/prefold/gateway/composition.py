@@ -29,6 +29,7 @@ from prefold.gateway.session_calls import SessionCalls
 from prefold.gateway.settings import GatewaySettings
 from prefold.gateway.sweeping import ForgettingIndex, NamingJobs, Sweep, opened_jobs
 from prefold.gateway.turn_calls import TurnCalls
+from prefold.gateway.usage_calls import UsageCalls
 from prefold.gateway.vectors import opened_finder
 from prefold.storage import Sessions, connect_sessions
 from prefold.tokens import TokenCounter, load_counter
@@ -64,7 +65,9 @@ async def gateway(settings: GatewaySettings) -> AsyncIterator[Door]:
     async with AsyncExitStack() as stack:
         counter = InBackground("token counter", load_counter)
         counter.start()
-        connecting = connect_sessions(settings.redis_url, max_connections=settings.redis_max_connections)
+        connecting = connect_sessions(
+            settings.redis_url, max_connections=settings.redis_max_connections, lead=settings.build_lead
+        )
         sessions = await stack.enter_async_context(connecting)
         store = await stack.enter_async_context(watched_store(sessions, settings))
         await sessions.load_scripts()
@@ -86,6 +89,7 @@ def application(settings: GatewaySettings, parts: Collaborators) -> Door:
         changes=ChangeCalls(sessions, parts.index, parts.rewrites, counter, settings, parts.store),
         search=SearchCalls(parts.finder, settings),
         erasure=ErasureCalls(sessions, Sweep(sessions, parts.index, parts.jobs), parts.rewrites),
+        usage=UsageCalls(sessions.spending),
         health=HealthCalls(sessions.client, counter, metrics, lambda: document),
     )
     table = OperationTable(operations_of(calls))

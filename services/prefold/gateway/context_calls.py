@@ -6,7 +6,7 @@ from typing import cast
 
 from starlette.responses import Response
 
-from prefold.assembly import LEAST_BUDGET_TOKENS, Format, RecallInput, ServedContext, assemble
+from prefold.assembly import LEAST_BUDGET_TOKENS, Format, RecallInput, ServedContext, Ttl, assemble
 from prefold.conversation.ids import check_name
 from prefold.errors import InvalidInputError
 from prefold.gateway.background import InBackground
@@ -20,6 +20,7 @@ MOST_BUDGET_TOKENS = 10_000_000
 MOST_QUERY_CHARS = 8_000
 
 _FORMATS = ("anthropic", "openai")
+_TTLS = ("5m", "1h")
 _ANSWER_FORMAT = 1
 """Part of the ETag: raise it when the same stored context is served otherwise."""
 _THREAD_FROM_BYTES = 262_144
@@ -37,35 +38,41 @@ class ContextCalls:
     async def read(self, exchange: Exchange) -> Response:
         """What to send to the model now; 304 when the client has it."""
         session = check_name(exchange.path["session"], "session")
-        query = exchange.query("format", "query", "budget_tokens")
+        query = exchange.query("format", "query", "budget_tokens", "cache")
         form = _format_of(query.get("format", "anthropic"))
         budget = _budget_of(query.get("budget_tokens"))
         text = _query_of(query.get("query"))
+        cache = _cache_of(query.get("cache"), form)
         stored = await self._sessions.read_context(exchange.tenant, session)
         if text is None:
-            tag = etag_of(stored, form, budget)
+            tag = etag_of(stored, form, budget, cache)
             if exchange.has_tag(tag):
                 return _tagged(304, tag)
-            served = await self._assemble(stored, form, budget, None)
+            served = await self._assemble(stored, form, budget, cache, None)
             return _tagged(200, tag, served.to_json())
         recalled = await self._recall.recall(stored, text, is_whole=budget is None)
-        body = (await self._assemble(stored, form, budget, recalled)).to_json()
+        body = (await self._assemble(stored, form, budget, cache, recalled)).to_json()
         tag = f'"q-{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
         return _tagged(304, tag) if exchange.has_tag(tag) else _tagged(200, tag, body)
 
     async def _assemble(
-        self, stored: StoredContext, form: Format, budget: int | None, recalled: RecallInput | None
+        self,
+        stored: StoredContext,
+        form: Format,
+        budget: int | None,
+        cache: Ttl | None,
+        recalled: RecallInput | None,
     ) -> ServedContext:
         counter = await self._counter.get()
 
         def run() -> ServedContext:
-            return assemble(stored, counter, form=form, budget_tokens=budget, recalled=recalled)
+            return assemble(stored, counter, form=form, budget_tokens=budget, recalled=recalled, cache=cache)
 
         is_long = len(stored.body) > _THREAD_FROM_BYTES and (budget is not None or form == "openai")
         return await asyncio.to_thread(run) if is_long else run()
 
 
-def etag_of(stored: StoredContext, form: Format, budget: int | None) -> str:
+def etag_of(stored: StoredContext, form: Format, budget: int | None, cache: Ttl | None = None) -> str:
     """Strong: whatever changes the answer changes one of these.
 
     Within a version the context string only grows, by turns, each of which raises ``head_seq``.
@@ -85,6 +92,7 @@ def etag_of(stored: StoredContext, form: Format, budget: int | None) -> str:
         stored.system,
         form,
         budget,
+        cache,
     )
     return f'"{hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()}"'
 
@@ -104,6 +112,16 @@ def _budget_of(value: str | None) -> int | None:
     if value is None:
         return None
     return whole_number(value, "budget_tokens", least=LEAST_BUDGET_TOKENS, most=MOST_BUDGET_TOKENS)
+
+
+def _cache_of(value: str | None, form: Format) -> Ttl | None:
+    if value is None:
+        return None
+    if value not in _TTLS:
+        raise InvalidInputError(f"must be one of {', '.join(_TTLS)}", field="cache")
+    if form != "anthropic":
+        raise InvalidInputError("only format=anthropic has cache breakpoints", field="cache")
+    return cast("Ttl", value)
 
 
 def _query_of(value: str | None) -> str | None:

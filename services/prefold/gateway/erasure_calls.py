@@ -11,7 +11,7 @@ from prefold.gateway.bodies import json_response
 from prefold.gateway.exchange import Exchange
 from prefold.gateway.remains import remaining
 from prefold.gateway.rewriting import LogRewrites
-from prefold.gateway.session_calls import iso_time
+from prefold.gateway.summary_views import iso_time
 from prefold.gateway.sweeping import Findings, Sweep
 from prefold.storage import Sessions
 from prefold.storage.keys import SessionKeys

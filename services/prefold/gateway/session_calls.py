@@ -1,7 +1,6 @@
 """``PUT`` and ``GET /v1/sessions/{session}``."""
 
-from datetime import UTC, datetime
-
+from msgspec import UNSET
 from starlette.responses import Response
 
 from prefold.conversation.encoding import encode
@@ -13,6 +12,15 @@ from prefold.gateway.background import InBackground
 from prefold.gateway.bodies import convert, json_response, read_object, stored_json
 from prefold.gateway.exchange import Exchange
 from prefold.gateway.settings import GatewaySettings
+from prefold.gateway.summary_views import (
+    active_of,
+    iso_time,
+    shared_prefix_json,
+    shared_prefix_of,
+    standby_of,
+    threshold_of,
+    usage_of,
+)
 from prefold.storage import Sessions
 from prefold.storage.types import SessionOptions, SessionView
 from prefold.tokens import TokenCounter
@@ -55,13 +63,15 @@ def options_of(body: SessionBody, counter: TokenCounter) -> SessionOptions:
         user=None if body.user is None else check_name(body.user, "user"),
         model=body.model,
         hard_limit_tokens=body.hard_limit_tokens,
-        soft_ratio=body.soft_ratio,
+        soft_ratio=None if body.soft_ratio is UNSET else body.soft_ratio,
+        adaptive=body.soft_ratio is None,
         keep_recent_turns=body.keep_recent_turns,
         system=system,
         system_tokens=counter.count(system) if system else 0,
         tools=tools,
         tools_tokens=counter.count(tools) if tools else 0,
         metadata=None if body.metadata is None else encode(body.metadata).decode(),
+        shared_prefix=None if body.shared_prefix is UNSET else shared_prefix_json(body.shared_prefix),
     )
 
 
@@ -90,10 +100,14 @@ def session_answer(view: SessionView) -> SessionAnswer:
             log=view.log_tokens,
         ),
         calibration=view.calibration,
-        active=answers.ActiveSummary(covers_to=view.covers_to),
-        standby=_standby(view),
+        active=active_of(view),
+        standby=standby_of(view),
         build=_build(view),
         last_build_error=view.last_build_error or None,
+        resting_until_tokens=view.resting_until_tokens or None,
+        soft_threshold=threshold_of(view),
+        shared_prefix=shared_prefix_of(view),
+        usage=usage_of(view.usage),
         limit_crossings=view.limit_crossings,
         ready_crossings=view.ready_crossings,
         embedded_to=view.embedded_to,
@@ -106,27 +120,9 @@ def session_answer(view: SessionView) -> SessionAnswer:
     )
 
 
-def iso_time(milliseconds: int) -> str:
-    """RFC 3339 in UTC."""
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
 def _origin(view: SessionView) -> answers.ForkOrigin | None:
     origin = view.forked_from
     return None if origin is None else answers.ForkOrigin(session=origin.session, at_seq=origin.at_seq)
-
-
-def _standby(view: SessionView) -> answers.Standby | None:
-    standby = view.standby
-    if standby is None:
-        return None
-    return answers.Standby(
-        covers_to=standby.covers_to,
-        built_at=iso_time(standby.built_at_ms),
-        coverage=standby.coverage,
-        tokens=standby.tokens,
-    )
 
 
 def _build(view: SessionView) -> answers.Build | None:

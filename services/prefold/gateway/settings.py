@@ -1,5 +1,6 @@
 """What can be set on a gateway."""
 
+from datetime import timedelta
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -7,14 +8,20 @@ from pydantic import Field, model_validator
 from prefold.config.settings import (
     DurabilitySettings,
     EmbedderSettings,
+    EngineSettings,
     ListenSettings,
     RedisSettings,
     RedisUrl,
     VectorSettings,
 )
 
+PRIOR_LEADS = {"extractive": timedelta(seconds=5), "anthropic": timedelta(minutes=3)}
+"""By engine. A gateway is told the engine for this alone."""
 
-class GatewaySettings(RedisSettings, VectorSettings, ListenSettings, DurabilitySettings, EmbedderSettings):
+
+class GatewaySettings(
+    RedisSettings, VectorSettings, ListenSettings, DurabilitySettings, EmbedderSettings, EngineSettings
+):
     """Settings of ``prefold gateway``."""
 
     queue_url: RedisUrl | None = Field(
@@ -45,6 +52,11 @@ class GatewaySettings(RedisSettings, VectorSettings, ListenSettings, DurabilityS
     store_low_percent: float = Field(
         85, gt=0, le=100, description="Used part below which they are taken again, in percent."
     )
+
+    @property
+    def build_lead(self) -> timedelta:
+        """How long a summary takes, as far as nothing was measured yet."""
+        return PRIOR_LEADS[self.summarizer]
 
     @model_validator(mode="after")
     def _check_marks(self) -> Self:

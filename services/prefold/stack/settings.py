@@ -1,6 +1,8 @@
 """Settings of ``prefold up``."""
 
-from pydantic import Field, SecretStr, field_validator
+from typing import Self
+
+from pydantic import Field, SecretStr, model_validator
 
 from prefold.config.settings import (
     DataDirSettings,
@@ -11,6 +13,7 @@ from prefold.config.settings import (
     RedisUrl,
     SessionsUrl,
     SummarizerSettings,
+    check_summarizer,
 )
 
 
@@ -26,10 +29,7 @@ class StackSettings(ListenSettings, DataDirSettings, DurabilitySettings, Embedde
     embed_workers: int = Field(1, ge=0, le=64, description="Worker processes that embed turns.")
     compact_workers: int = Field(1, ge=0, le=64, description="Worker processes that write summaries.")
 
-    @field_validator("summarizer")
-    @classmethod
-    def _exists(cls, value: str) -> str:
-        # The workers refuse it too; they would be started again for ever.
-        if value != "extractive":
-            raise ValueError(f"this version has no summarizer {value!r}; set PREFOLD_SUMMARIZER=extractive")
-        return value
+    @model_validator(mode="after")
+    def _has_what_its_engine_needs(self) -> Self:
+        check_summarizer(self)  # the workers look too; they would be started again for ever
+        return self

@@ -1,6 +1,7 @@
 """The served context: stored lines as they are, or what a smaller budget takes of them, with recall beside the newest turn."""
 
 from prefold.assembly.assemble import LEAST_BUDGET_TOKENS, Format, RecallInput, assemble
+from prefold.assembly.breakpoints import Ttl
 from prefold.assembly.recall import RecalledItem
 from prefold.assembly.served import ServedContext, ServedLeftOut, ServedRecall
 
@@ -12,5 +13,6 @@ __all__ = [
     "ServedContext",
     "ServedLeftOut",
     "ServedRecall",
+    "Ttl",
     "assemble",
 ]

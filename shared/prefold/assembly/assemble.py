@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from prefold.assembly.breakpoints import Ttl, marked
 from prefold.assembly.budget import raw_room, served_sections, served_tokens, thousandths
 from prefold.assembly.groups import gap_range, section_of
 from prefold.assembly.plan import LeftOut, Parts, Plan, Planner
@@ -41,12 +42,13 @@ def assemble(
     form: Format = "anthropic",
     budget_tokens: int | None = None,
     recalled: RecallInput | None = None,
+    cache: Ttl | None = None,
 ) -> ServedContext:
     """The context within ``min(budget, limit)``, whatever was stored; the same input gives the same bytes.
 
     Without a budget below the total and without recall, the messages are the stored lines, joined. ``counter`` is
     asked only when something has to be cut or is recalled. Budgets below ``LEAST_BUDGET_TOKENS`` are the caller's to
-    refuse.
+    refuse. ``cache`` puts breakpoints in, for ``form="anthropic"`` only.
     """
     per_mille = thousandths(stored.calibration)
     limit = stored.hard_limit_tokens
@@ -63,7 +65,7 @@ def assemble(
     if recall.fragment is not None:
         plan.fragments = [*plan.fragments, recall.fragment]
     failure = recalled.failure if recalled is not None else ""
-    return _served(stored, fragments, plan, recall, failure, per_mille, form)
+    return _served(stored, fragments, plan, recall, failure, per_mille, form, cache)
 
 
 def _whole(stored: StoredContext, fragments: list[Fragment]) -> Plan:
@@ -111,6 +113,7 @@ def _served(
     failure: str,
     per_mille: int,
     form: Format,
+    cache: Ttl | None,
 ) -> ServedContext:
     raw: Counter[str] = Counter(system=plan.system_tokens, tools=plan.tools_tokens)
     for fragment in plan.fragments:
@@ -123,7 +126,8 @@ def _served(
         covers_to=stored.covers_to,
         status=stored.status,
         system=plan.system,
-        messages=_messages(plan, form),
+        messages=_messages(plan, form, cache),
+        cache=cache,
         total_tokens=served_tokens(raw.total(), per_mille),
         sections=served_sections({name: tokens for name, tokens in raw.items() if tokens}, per_mille),
         recalled=tuple(
@@ -135,10 +139,10 @@ def _served(
     )
 
 
-def _messages(plan: Plan, form: Format) -> bytes:
+def _messages(plan: Plan, form: Format, cache: Ttl | None) -> bytes:
     if form == "openai":
         return encode(openai_messages(plan.fragments, plan.system))
-    return anthropic_messages_json(plan.fragments)
+    return anthropic_messages_json(plan.fragments if cache is None else marked(plan.fragments, cache))
 
 
 def _yielded_before(stored: Sequence[Fragment], served: Iterable[Fragment]) -> list[LeftOut]:

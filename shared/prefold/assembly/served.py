@@ -6,6 +6,8 @@ from typing import Any
 
 import orjson
 
+from prefold.assembly.breakpoints import Ttl, system_blocks
+
 
 @dataclass(frozen=True, slots=True)
 class ServedRecall:
@@ -44,10 +46,13 @@ class ServedContext:
     left_out: tuple[ServedLeftOut, ...]
     open_calls: tuple[str, ...]
     """Calls at the end that still wait for their results."""
+    cache: Ttl | None = None
+    """``messages`` has cache breakpoints for so long."""
 
     def to_json(self) -> bytes:
-        """The answer's body. ``messages`` is spliced in as it is."""
-        head = {"version": self.version, "covers_to": self.covers_to, "status": self.status, "system": self.system}
+        """The answer's body. ``messages`` is spliced in as it is; with breakpoints, ``system`` is a list of blocks."""
+        system = self.system if self.cache is None else system_blocks(self.system, self.cache)
+        head = {"version": self.version, "covers_to": self.covers_to, "status": self.status, "system": system}
         tail = {
             "tokens": {"total": self.total_tokens, "sections": dict(self.sections)},
             "recalled": self.recalled,

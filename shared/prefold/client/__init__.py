@@ -23,7 +23,10 @@ from prefold.client.results import (
     Remains,
     Rewound,
     Session,
+    SoftThreshold,
     StandbyState,
+    SummaryFacts,
+    SummaryUsage,
 )
 from prefold.client.retrying import RetryPolicy
 
@@ -43,5 +46,8 @@ __all__ = [
     "RetryPolicy",
     "Rewound",
     "Session",
+    "SoftThreshold",
     "StandbyState",
+    "SummaryFacts",
+    "SummaryUsage",
 ]

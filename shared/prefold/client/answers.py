@@ -11,19 +11,15 @@ import httpx
 from prefold.client.results import (
     Appended,
     AppendedTurn,
-    BuildState,
     Changed,
     ChangedTurn,
     Context,
     ContextState,
-    ForkOrigin,
     Format,
     Found,
     JsonObject,
     Remains,
     Rewound,
-    Session,
-    StandbyState,
 )
 from prefold.errors import (
     ConflictError,
@@ -128,42 +124,20 @@ def _context_state(state: Mapping[str, Any]) -> ContextState:
 
 def parse_context(answer: JsonObject, form: Format) -> Context:
     """Of ``GET …/context``."""
+    system = answer["system"]
+    blocks = () if isinstance(system, str) else tuple(system)
     return Context(
         version=answer["version"],
         covers_to=answer["covers_to"],
         status=answer["status"],
         format=form,
-        system=answer["system"],
+        system=system if isinstance(system, str) else "".join(block["text"] for block in blocks),
+        system_blocks=blocks,
         messages=tuple(answer["messages"]),
         tokens=answer["tokens"]["total"],
         sections=dict(answer["tokens"]["sections"]),
         recalled=tuple(answer["recalled"]),
         left_out=tuple(answer["left_out"]),
-    )
-
-
-def parse_session(answer: JsonObject) -> Session:
-    """Of ``PUT`` and ``GET /v1/sessions/{session}``."""
-    standby, build, origin = answer["standby"], answer["build"], answer.get("forked_from")
-    return Session(
-        session=answer["session"],
-        user=answer["user"],
-        hard_limit_tokens=answer["limits"]["hard_limit_tokens"],
-        soft_threshold_tokens=answer["limits"]["soft_threshold_tokens"],
-        head_seq=answer["head_seq"],
-        version=answer["version"],
-        swaps=answer["swaps"],
-        status=answer["status"],
-        degraded=answer["degraded"],
-        tokens=answer["tokens"]["total"],
-        log_tokens=answer["tokens"]["log"],
-        covers_to=answer["active"]["covers_to"],
-        standby=StandbyState(standby["covers_to"], standby["tokens"], standby["coverage"]) if standby else None,
-        build=BuildState(build["covers_to"]) if build else None,
-        limit_crossings=answer["limit_crossings"],
-        ready_crossings=answer["ready_crossings"],
-        embedded_to=answer["embedded_to"],
-        forked_from=ForkOrigin(origin["session"], origin["at_seq"]) if origin else None,
     )
 
 

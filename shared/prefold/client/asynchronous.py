@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import httpx
 
@@ -11,7 +11,7 @@ from prefold.client import calls
 from prefold.client.answers import read
 from prefold.client.calls import Call
 from prefold.client.connecting import DEFAULT_URL, client_options
-from prefold.client.results import Appended, Changed, Context, Format, Found, JsonObject, Rewound, Session
+from prefold.client.results import Appended, Changed, Context, Format, Found, JsonObject, Rewound, Session, Ttl
 from prefold.client.retrying import Attempts, RetryPolicy, unavailable
 from prefold.errors import TransientError
 
@@ -56,13 +56,18 @@ class AsyncPrefold:
         user: str | None = None,
         model: str | None = None,
         hard_limit_tokens: int | None = None,
-        soft_ratio: float | None = None,
+        soft_ratio: float | Literal["adaptive"] | None = None,
         keep_recent_turns: int | None = None,
         system: str | None = None,
         tools: Sequence[Mapping[str, Any]] | None = None,
         metadata: Mapping[str, Any] | None = None,
+        shared_prefix: Mapping[str, Any] | None = None,
     ) -> Session:
-        """Create a session, or change what is given of one. Optional: the first append creates it with defaults."""
+        """Create a session, or change what is given of one. Optional: the first append creates it with defaults.
+
+        ``soft_ratio`` is adaptive unless a share is given; "adaptive" gives one up again. ``shared_prefix`` says how
+        the backend asks its model, so that summaries read its prompt cache; ``{}`` switches that off.
+        """
         options = {
             "user": user,
             "model": model,
@@ -72,6 +77,7 @@ class AsyncPrefold:
             "system": system,
             "tools": tools,
             "metadata": metadata,
+            "shared_prefix": shared_prefix,
         }
         return await self._send(calls.create_session(session, options))
 
@@ -147,12 +153,14 @@ class AsyncPrefold:
         format: Format = "anthropic",  # noqa: A002  # the API's own word
         query: str | None = None,
         budget_tokens: int | None = None,
+        cache: Ttl | None = None,
     ) -> Context:
         """What to send to the model now, within the session's limit and within ``budget_tokens``.
 
-        With a ``query`` stored turns that fit it stand beside the newest user turn.
+        With a ``query`` stored turns that fit it stand beside the newest user turn. ``cache`` puts breakpoints for
+        Anthropic's prompt cache in, which keeps what they end for so long.
         """
-        return await self._send(calls.context(session, format, query, budget_tokens))
+        return await self._send(calls.context(session, format, query, budget_tokens, cache))
 
     async def turns(self, session: str, *, after_seq: int = 0, limit: int = 500) -> tuple[JsonObject, ...]:
         """One page (at most 500) of the log: turns verbatim as published, each with its ``seq``."""

@@ -14,10 +14,10 @@ from prefold.client.answers import (
     parse_context,
     parse_found,
     parse_rewound,
-    parse_session,
     parse_turns,
 )
-from prefold.client.results import Appended, Changed, Context, Format, Found, JsonObject, Rewound, Session
+from prefold.client.results import Appended, Changed, Context, Format, Found, JsonObject, Rewound, Session, Ttl
+from prefold.client.session_answer import parse_session
 from prefold.errors import InvalidInputError
 
 T = TypeVar("T")
@@ -35,8 +35,11 @@ class Call(Generic[T]):
 
 
 def create_session(session: str, options: Mapping[str, Any]) -> Call[Session]:
-    """``PUT /v1/sessions/{session}``; options that are None are not sent."""
-    return Call("PUT", _path(session), parse_session, body=_json(_given(options)))
+    """``PUT /v1/sessions/{session}``; options that are None are not sent, and ``adaptive`` as a soft ratio is null."""
+    body = _given(options)
+    if body.get("soft_ratio") == "adaptive":
+        body["soft_ratio"] = None
+    return Call("PUT", _path(session), parse_session, body=_json(body))
 
 
 def session_state(session: str) -> Call[Session]:
@@ -52,9 +55,11 @@ def append(session: str, turns: Iterable[Mapping[str, Any]]) -> Call[Appended]:
     return Call("POST", _path(session, "turns"), parse_appended, body=_json({"turns": named}))
 
 
-def context(session: str, form: Format, query: str | None, budget_tokens: int | None) -> Call[Context]:
+def context(
+    session: str, form: Format, query: str | None, budget_tokens: int | None, cache: Ttl | None = None
+) -> Call[Context]:
     """``GET …/context``."""
-    asked = _given({"format": form, "query": query, "budget_tokens": budget_tokens})
+    asked = _given({"format": form, "query": query, "budget_tokens": budget_tokens, "cache": cache})
     parse = partial(parse_context, form=form)
     return Call("GET", _path(session, "context"), parse, query={name: str(value) for name, value in asked.items()})
 

@@ -7,6 +7,8 @@ from typing import Any, Literal
 JsonObject = dict[str, Any]
 Format = Literal["anthropic", "openai"]
 Status = Literal["ok", "soft", "swapped", "degraded"]
+Ttl = Literal["5m", "1h"]
+"""How long a provider keeps a cached prefix that nobody reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Context:
     """Tokens of each part; they add up to ``tokens``."""
     recalled: tuple[JsonObject, ...]
     left_out: tuple[JsonObject, ...]
+    system_blocks: tuple[JsonObject, ...] = ()
+    """``system`` with its cache breakpoint, where breakpoints were asked for."""
 
     def anthropic(self) -> JsonObject:
         """Arguments for Anthropic's ``messages.create``: ``messages``, and ``system`` where there is one.
@@ -65,7 +69,7 @@ class Context:
         """
         self._require("anthropic")
         messages: JsonObject = {"messages": list(self.messages)}
-        return {"system": self.system, **messages} if self.system else messages
+        return {"system": list(self.system_blocks) or self.system, **messages} if self.system else messages
 
     def openai(self) -> JsonObject:
         """Arguments for OpenAI's ``chat.completions.create``: ``messages``, the system message first.
@@ -81,6 +85,23 @@ class Context:
 
 
 @dataclass(frozen=True, slots=True)
+class SummaryFacts:
+    """How a summary came about."""
+
+    engine: str | None = None
+    """``extractive`` or ``anthropic``."""
+    instead_of: str | None = None
+    """The engine that should have written it, and could not."""
+    because: str | None = None
+    """Why it could not: a code."""
+    coverage: float | None = None
+    """Share of the exact values, constraints and corrections of its turns that summary and ledger carry."""
+    coverage_before: float | None = None
+    """The share that the summary carried alone."""
+    built_at: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StandbyState:
     """The next summary, waiting for the limit."""
 
@@ -88,6 +109,31 @@ class StandbyState:
     tokens: int
     """Of the whole context once it is swapped in, the turns after ``covers_to`` included."""
     coverage: float | None
+    facts: SummaryFacts = SummaryFacts()
+
+
+@dataclass(frozen=True, slots=True)
+class SoftThreshold:
+    """From where the next summary is built, and why from there."""
+
+    tokens: int
+    ratio: float
+    adaptive: bool
+    tokens_per_minute: float
+    build_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryUsage:
+    """What the model calls for the session's summaries took."""
+
+    calls: int
+    input_tokens: int
+    """Not from the cache."""
+    cache_read_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    cost_usd: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +174,15 @@ class Session:
     embedded_to: int
     """Seq up to which the turns can be searched."""
     forked_from: ForkOrigin | None = None
+    active: SummaryFacts = SummaryFacts()
+    """Of the summary that stands for turns 1 to ``covers_to``."""
+    soft_threshold: SoftThreshold | None = None
+    usage: SummaryUsage | None = None
+    last_build_error: str | None = None
+    """Why the last build came to nothing; None once one succeeds."""
+    resting_until_tokens: int | None = None
+    """Builds gained nothing: none before ``log_tokens`` is so many."""
+    shared_prefix: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,90 @@
+"""What a session says of its summaries: who wrote them, when the next one is due, what they cost."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+
+Count = Annotated[int, Meta(ge=0)]
+
+
+class SharedPrefix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """How the backend asks its model, so that summaries can be asked for on the same cached prefix.
+
+    ``{}`` switches it off. The members beside ``enabled`` are those of the backend's requests that the provider's
+    cache depends on: leave out what the backend leaves out.
+    """
+
+    enabled: bool | UnsetType = UNSET
+    cache: Literal["5m", "1h"] = "5m"
+    """As the backend reads its contexts."""
+    thinking: dict[str, Any] | None = None
+    tool_choice: dict[str, Any] | None = None
+    """One that forces a call is refused: no summary would come back."""
+    output_config: dict[str, Any] | None = None
+    """One with a ``format`` is refused: a summary is plain text."""
+
+
+class SharedPrefixState(SharedPrefix, frozen=True, kw_only=True, omit_defaults=False):
+    """The setting, and whether it can be followed."""
+
+    enabled: bool | UnsetType = False
+    waits_for: Literal["model"] | None = None
+    """``model``: the session has none, and summaries are written without the prefix until it has."""
+
+
+class SoftThreshold(Struct, frozen=True, kw_only=True):
+    """From where the next summary is built: what is still free then lasts for ``build_seconds`` at this pace."""
+
+    tokens: Count
+    """Served tokens."""
+    ratio: float
+    """Share of the room beside system and tools."""
+    adaptive: bool
+    """``false``: ``soft_ratio`` was given."""
+    tokens_per_minute: float
+    """How fast the session grew lately, in raw tokens."""
+    build_seconds: float
+    """95 of 100 of the tenant's builds took no longer; before enough were measured, what the engine is known for."""
+
+
+class ActiveSummary(Struct, frozen=True, kw_only=True):
+    """The summary in use stands for all turns up to ``covers_to``; 0: none yet, and the rest is ``null``."""
+
+    covers_to: Count
+    engine: str | None = None
+    instead_of: str | None = None
+    """The engine that should have written it and could not."""
+    because: str | None = None
+    """Why not: a code."""
+    coverage: float | None = None
+    """Share of the exact values, constraints and corrections of its turns that summary and ledger carry."""
+    coverage_before: float | None = None
+    """The share that the summary carried before the ledger put back what it lacked."""
+    built_at: str | None = None
+
+
+class Standby(Struct, frozen=True, kw_only=True):
+    """The next summary, built and verified, waiting for the limit. Members as in ``active``."""
+
+    covers_to: Count
+    built_at: str
+    coverage: float | None
+    tokens: Count
+    """Of the whole context once it is swapped in."""
+    engine: str | None = None
+    instead_of: str | None = None
+    because: str | None = None
+    coverage_before: float | None = None
+
+
+class SummaryUsage(Struct, frozen=True, kw_only=True):
+    """What the model calls for this session's summaries took, as the provider counted; all 0 without a model."""
+
+    calls: Count = 0
+    input_tokens: Count = 0
+    """Neither read from the provider's cache nor written to it."""
+    cache_read_tokens: Count = 0
+    cache_write_tokens: Count = 0
+    output_tokens: Count = 0
+    cost_usd: float = 0.0
+    """By the operator's price table."""

@@ -1,0 +1,140 @@
+"""From the storage's view of a session's summaries to what is answered, and from a PUT to what is stored."""
+
+from datetime import UTC, datetime
+
+import msgspec
+
+from prefold.errors import InvalidInputError
+from prefold.gateway import summary_answers as answers
+from prefold.gateway.summary_answers import SharedPrefix, SharedPrefixState
+from prefold.storage.types import ModelUsage, SessionView
+
+__all__ = ["active_of", "iso_time", "shared_prefix_json", "shared_prefix_of", "standby_of", "threshold_of", "usage_of"]
+
+_MOST_PREFIX_BYTES = 4096
+_CALLING = ("any", "tool")
+
+
+class _Record(msgspec.Struct, frozen=True):
+    """What of a summary's record is shown; a build writes more, and an older one wrote less."""
+
+    engine: str | None = None
+    instead_of: str | None = None
+    because: str | None = None
+    coverage: float | None = None
+    coverage_before: float | None = None
+    built_at_ms: int | None = None
+
+
+_NO_RECORD = _Record()
+
+
+def iso_time(milliseconds: int) -> str:
+    """RFC 3339 in UTC."""
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def active_of(view: SessionView) -> answers.ActiveSummary:
+    """The summary that stands in the context."""
+    record = _record(view.active.record) if view.active else _NO_RECORD
+    return answers.ActiveSummary(
+        covers_to=view.covers_to,
+        engine=record.engine,
+        instead_of=record.instead_of,
+        because=record.because,
+        coverage=record.coverage,
+        coverage_before=record.coverage_before,
+        built_at=None if record.built_at_ms is None else iso_time(record.built_at_ms),
+    )
+
+
+def standby_of(view: SessionView) -> answers.Standby | None:
+    """The one that waits."""
+    standby = view.standby
+    if standby is None:
+        return None
+    record = _record(standby.record)
+    return answers.Standby(
+        covers_to=standby.covers_to,
+        built_at=iso_time(standby.built_at_ms),
+        coverage=standby.coverage,
+        tokens=standby.tokens,
+        engine=record.engine,
+        instead_of=record.instead_of,
+        because=record.because,
+        coverage_before=record.coverage_before,
+    )
+
+
+def threshold_of(view: SessionView) -> answers.SoftThreshold:
+    """Where the soft threshold is, and why."""
+    pace = view.pace
+    return answers.SoftThreshold(
+        tokens=view.soft_threshold_tokens,
+        ratio=pace.ratio if pace else view.soft_ratio or 0.0,
+        adaptive=pace.adaptive if pace else False,
+        tokens_per_minute=pace.tokens_per_minute if pace else 0.0,
+        build_seconds=pace.build_seconds if pace else 0.0,
+    )
+
+
+def usage_of(usage: ModelUsage) -> answers.SummaryUsage:
+    """What the summaries took."""
+    return answers.SummaryUsage(
+        calls=usage.calls,
+        input_tokens=usage.input_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+        output_tokens=usage.output_tokens,
+        cost_usd=usage.micro_usd / 1_000_000,
+    )
+
+
+def shared_prefix_of(view: SessionView) -> SharedPrefixState | None:
+    """The setting as it stands; ``None`` when it is off."""
+    if view.shared_prefix in ("", "{}"):
+        return None
+    given = msgspec.json.decode(view.shared_prefix, type=SharedPrefix)
+    return SharedPrefixState(
+        enabled=given.enabled is True,
+        cache=given.cache,
+        thinking=given.thinking,
+        tool_choice=given.tool_choice,
+        output_config=given.output_config,
+        waits_for=None if view.model else "model",
+    )
+
+
+def shared_prefix_json(given: SharedPrefix | None) -> str:
+    """What is stored. ``InvalidInputError`` for a setting under which no summary could come back."""
+    if given is None or given == SharedPrefix():
+        return "{}"
+    if given.enabled is msgspec.UNSET:
+        raise InvalidInputError(
+            "say enabled: true or false, or give {} to switch it off", field="shared_prefix.enabled"
+        )
+    if given.tool_choice is not None:
+        _check_tool_choice(given.tool_choice.get("type"))
+    if given.output_config is not None and given.output_config.get("format") is not None:
+        detail = "a chat whose answers have a format cannot be asked for a summary, which is plain text"
+        raise InvalidInputError(detail, field="shared_prefix.output_config.format")
+    stored = msgspec.json.encode(given)
+    if len(stored) > _MOST_PREFIX_BYTES:
+        raise InvalidInputError(f"more than {_MOST_PREFIX_BYTES} bytes as JSON", field="shared_prefix")
+    return stored.decode()
+
+
+def _check_tool_choice(kind: object) -> None:
+    if kind in _CALLING:
+        detail = "a chat that is made to call a tool cannot be asked for a summary: it would call the tool"
+        raise InvalidInputError(detail, field="shared_prefix.tool_choice")
+    if kind not in ("auto", "none"):
+        raise InvalidInputError("must be auto or none", field="shared_prefix.tool_choice.type")
+
+
+def _record(record: str) -> _Record:
+    try:
+        return msgspec.json.decode(record, type=_Record)
+    except msgspec.DecodeError:  # an empty one, or of another version: the answer is no reason to fail
+        return _NO_RECORD
