@@ -1,6 +1,7 @@
-"""``python -m bench [append] [swap] [read] … [--json FILE] [--quick]``."""
+"""``python -m bench [append] [swap] [read] … [--json FILE] [--quick]``, and ``python -m bench paced | reduction …``."""
 
 import argparse
+import importlib
 import json
 import sys
 from collections.abc import Callable, Mapping
@@ -9,6 +10,7 @@ from pathlib import Path
 
 from bench.appends import append_rows, client_rows, swap_rows
 from bench.background import dispatch_rows, embed_rows
+from bench.builds import build_rows, memory_rows
 from bench.http import http_rows
 from bench.measure import Row
 from bench.reads import read_rows
@@ -25,13 +27,24 @@ SUITES: Mapping[str, Suite] = {
     "http": lambda scale: http_rows(300 // scale),
     "embed": lambda scale: embed_rows(400 // scale),
     "dispatch": lambda scale: dispatch_rows(20_000 // scale),
+    "builds": lambda scale: [*build_rows(), *memory_rows(max(10_000, 30_000 // scale), (1, 16))],
 }
 """By name; ``scale`` divides the number of calls."""
 
 
+SCENARIOS = ("paced", "reduction")
+"""Each with arguments of its own: ``bench paced --help``. They take minutes, so only those run that are named."""
+
+
 def main(argv: list[str]) -> int:
     """Prints a table and, with ``--json``, the same as JSON. Exit code 1: a promise is missed."""
-    parser = argparse.ArgumentParser(prog="bench", description="Each hop against its floor, in one run.")
+    if argv and argv[0] in SCENARIOS:
+        scenario = importlib.import_module(f"bench.{argv[0]}.main")
+        return int(scenario.main(argv[1:]))
+    parser = argparse.ArgumentParser(
+        prog="bench",
+        description="Each hop against its floor, in one run. Apart from these: bench paced, bench reduction.",
+    )
     parser.add_argument("names", nargs="*", choices=[*SUITES, []], help="all by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also as JSON; '-' for standard output")
     parser.add_argument("--quick", action="store_true", help="a tenth of the calls: to see that it runs")

@@ -43,6 +43,8 @@ def session_server(durability: Literal["durable", "fast"]) -> Iterator[Redis]:
     finally:
         process.terminate()
         process.wait(10)
+        if process.stdin is not None:
+            process.stdin.close()
         shutil.rmtree(directory, ignore_errors=True)
 
 
