@@ -188,6 +188,14 @@ SETTINGS: dict[str, tuple[object, str]] = {
         {"enabled": True, "output_config": {"format": {"type": "json_schema"}}},
         "shared_prefix.output_config.format",
     ),
+    "thinking below nothing": (
+        {"enabled": True, "thinking": {"type": "enabled", "budget_tokens": -(10**9)}},
+        "shared_prefix.thinking.budget_tokens",
+    ),
+    "thinking without a number": (
+        {"enabled": True, "thinking": {"type": "enabled", "budget_tokens": "2000"}},
+        "shared_prefix.thinking.budget_tokens",
+    ),
     "too large": ({"enabled": True, "thinking": {"x": "y" * 5000}}, "shared_prefix"),
 }
 

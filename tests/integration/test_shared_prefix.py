@@ -4,10 +4,12 @@ from collections.abc import AsyncIterator
 from types import SimpleNamespace
 from typing import Any, cast
 
+import orjson
 import pytest
 
 from prefold.compaction.segments.prefix_source import MISSES_ALLOWED, create_prefix
 from prefold.gateway.finding import Hit
+from prefold.storage.types import SessionOptions
 from prefold.tokens import load_counter
 from prefold.worker.runtime import Runtime
 from tests.support.gateway import served_gateway
@@ -334,3 +336,25 @@ async def test_a_chat_that_thinks_gets_room_for_it(chat: PrefixChat) -> None:
     await chat.prefold.append(chat.session, "assistant", "Here.")
     assert await chat.segment(chat.source(), 1, 2) == SUMMARY
     assert chat.builds[0].json["thinking"] == thinking
+
+
+@pytest.mark.parametrize("tokens", [-(10**9), "2000", None, True, 15_001])
+async def test_no_room_is_asked_for_that_no_answer_can_have(chat: PrefixChat, tokens: object) -> None:
+    await chat.open()
+    thinking = {"type": "enabled", "budget_tokens": tokens}
+    stored = orjson.dumps({"enabled": True, "thinking": thinking}).decode()
+    await chat.served.sessions.open("default", chat.session, SessionOptions(shared_prefix=stored))
+    await chat.talk(2)
+    assert await chat.segment(chat.source(), 1, 2) is None
+    assert chat.builds == []
+
+
+async def test_a_model_that_declines_each_time_is_not_paid_for_with_each_build(chat: PrefixChat) -> None:
+    refusal = text("I would rather not.", stop_reason="refusal")
+    chat.api.brain = lambda wanted: refusal if wanted.last_text.startswith(ASKED) else brain(wanted)
+    await chat.open()
+    await chat.talk(3)
+    source = chat.source()
+    for _ in range(10):
+        assert await chat.segment(source, 1, 4) is None
+    assert len(chat.builds) == MISSES_ALLOWED

@@ -8,7 +8,7 @@ import pytest
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.append import Defaults
 from prefold.storage.types import SessionOptions, SessionView
-from tests.support.storage import LEASE_MS, SESSION, TENANT, append, begin, summary, turn
+from tests.support.storage import LEASE_MS, SESSION, TENANT, append, begin, call, results, summary, turn
 
 START_MS = 1_900_000_000_000
 LIMIT = 20_000
@@ -70,6 +70,28 @@ async def test_a_burst_that_is_over_is_forgotten(sessions: Sessions) -> None:
     assert fast < 0.75 < slow == 0.85
 
 
+async def test_the_pace_fades_although_the_backend_puts_the_session_before_each_turn(sessions: Sessions) -> None:
+    for _ in range(30):
+        assert sessions.now_ms is not None
+        sessions.now_ms += 59_000
+        await sessions.open(TENANT, SESSION, SessionOptions(model="m"))
+        await talk(sessions, 1, every_seconds=1)
+    per_minute, ratio = pace_of(await sessions.view(TENANT, SESSION))
+    assert 95 < per_minute < 130
+    assert ratio == 0.85
+
+
+async def test_the_pace_fades_although_turns_are_taken_back(sessions: Sessions) -> None:
+    await talk(sessions, 1, every_seconds=1)
+    for _ in range(30):
+        view = await talk(sessions, 1, every_seconds=1)
+        assert sessions.now_ms is not None
+        sessions.now_ms += 59_000
+        await sessions.rewind(TENANT, SESSION, view.head_seq - 1)
+    per_minute, _ = pace_of(await sessions.view(TENANT, SESSION))
+    assert 80 < per_minute < 130
+
+
 async def test_a_share_that_was_given_stays_until_it_is_given_up(sessions: Sessions) -> None:
     await sessions.open(TENANT, SESSION, SessionOptions(soft_ratio=0.5))
     view = await talk(sessions, 20, every_seconds=60)
@@ -125,6 +147,41 @@ async def test_how_long_a_build_was_waited_for_counts_from_when_it_was_wanted(se
     ticket = await begin(sessions, answer.ref)
     sessions.now_ms += 3_000
     assert (await sessions.commit_build(ticket, summary())).waited_ms == 15_000
+
+
+async def test_the_time_in_which_there_was_no_cut_is_not_the_builds(sessions: Sessions) -> None:
+    await sessions.open(TENANT, SESSION, SessionOptions(soft_ratio=0.4))
+    answer = await append(sessions, turn("user", WORDS), call("c1", text=WORDS * 85))
+    assert answer.status == "soft" and sessions.now_ms is not None
+    assert await sessions.begin_build(TENANT, SESSION, answer.ref.incarnation, LEASE_MS) == "no_cut"
+    sessions.now_ms += 86_400_000
+    await append(sessions, results("c1"), *[turn("user", WORDS * 5) for _ in range(6)])
+    ticket = await begin(sessions, answer.ref)
+    sessions.now_ms += 3_000
+    assert (await sessions.commit_build(ticket, summary())).waited_ms == 3_000
+
+
+@pytest.mark.parametrize(("reason", "begins"), [("model_overloaded, 2 in a row", True), ("no_gain", False)])
+async def test_a_pause_for_a_model_ends_where_turns_are_left_out(
+    sessions: Sessions, reason: str, *, begins: bool
+) -> None:
+    await sessions.open(TENANT, SESSION, SessionOptions(soft_ratio=0.4))
+    answer = await append(sessions, *[turn("user", WORDS) for _ in range(90)])
+    await sessions.abandon_build(await begin(sessions, answer.ref), reason, 300_000)
+    incarnation = answer.ref.incarnation
+    assert await sessions.begin_build(TENANT, SESSION, incarnation, LEASE_MS) == "backoff"
+    assert (await append(sessions, *[turn("user", WORDS) for _ in range(120)])).status == "degraded"
+    ticket = await sessions.begin_build(TENANT, SESSION, incarnation, LEASE_MS)
+    assert (ticket != "backoff") is begins
+
+
+async def test_a_build_that_met_no_model_begins_again_at_once_where_turns_are_left_out(sessions: Sessions) -> None:
+    await sessions.open(TENANT, SESSION, SessionOptions(soft_ratio=0.4))
+    answer = await append(sessions, *[turn("user", WORDS) for _ in range(90)])
+    ticket = await begin(sessions, answer.ref)
+    assert (await append(sessions, *[turn("user", WORDS) for _ in range(120)])).status == "degraded"
+    await sessions.abandon_build(ticket, "model_timeout", 300_000)
+    assert (await begin(sessions, answer.ref)).is_urgent
 
 
 async def test_a_degraded_session_is_urgent(sessions: Sessions) -> None:

@@ -186,6 +186,33 @@ def test_a_german_talk_has_a_german_summary_and_no_english_one() -> None:
     assert refusal({"intent": [english], "state": [english]}, turns) == "summary_language"
 
 
+TWO_LANGUAGES = [
+    *talk(
+        ("user", "I am allergic to cashew nuts, please never suggest them."),
+        ("assistant", "Noted."),
+        ("user", "My email is lena.kraus@quarzfeld.example and my order is ZX-99417."),
+    ),
+    *(stored(seq, "user" if seq % 2 else "assistant", f"邻居家的狗每天早上六点叫，我们讨论了装修客厅的颜色和预算 ({seq})。") for seq in range(4, 40)),
+]  # fmt: skip
+QUOTED = {
+    "constraints": ['[1 user] "I am allergic to cashew nuts, please never suggest them."'],
+    "values": ["My email is lena.kraus@quarzfeld.example and my order is ZX-99417."],
+}
+
+
+def test_quotations_in_a_second_language_of_the_talk_do_not_make_a_summary_foreign() -> None:
+    last = '[39 user] "邻居家的狗每天早上六点叫，我们讨论了装修客厅的颜色和预算 (39)。"'
+    stood = gated({**QUOTED, "intent": QUOTED["constraints"], "state": [last]}, TWO_LANGUAGES)
+    assert QUOTED["constraints"][0] in stood.lines
+
+
+def test_own_words_in_the_second_language_do_also_beside_quotations() -> None:
+    english = (
+        "The user and the assistant talked about the colour of the living room and about the dog of the neighbours."
+    )
+    assert refusal({**QUOTED, "intent": [english], "state": [english]}, TWO_LANGUAGES) == "summary_language"
+
+
 def test_code_and_mixed_talk_have_no_language_to_miss() -> None:
     code = "def total(items: list[int]) -> int:\n    return sum(item for item in items if item > 0)\n"
     turns = [stored(seq, "user" if seq % 2 else "assistant", f"```python\n{code}# {seq}\n```") for seq in range(1, 30)]

@@ -1,6 +1,7 @@
 """From the storage's view of a session's summaries to what is answered, and from a PUT to what is stored."""
 
 from datetime import UTC, datetime
+from typing import Any
 
 import msgspec
 
@@ -116,6 +117,7 @@ def shared_prefix_json(given: SharedPrefix | None) -> str:
         )
     if given.tool_choice is not None:
         _check_tool_choice(given.tool_choice.get("type"))
+    _check_thinking(given.thinking or {})
     if given.output_config is not None and given.output_config.get("format") is not None:
         detail = "a chat whose answers have a format cannot be asked for a summary, which is plain text"
         raise InvalidInputError(detail, field="shared_prefix.output_config.format")
@@ -131,6 +133,12 @@ def _check_tool_choice(kind: object) -> None:
         raise InvalidInputError(detail, field="shared_prefix.tool_choice")
     if kind not in ("auto", "none"):
         raise InvalidInputError("must be auto or none", field="shared_prefix.tool_choice.type")
+
+
+def _check_thinking(thinking: dict[str, Any]) -> None:
+    tokens = thinking.get("budget_tokens", 1)
+    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
+        raise InvalidInputError("must be a whole number of tokens", field="shared_prefix.thinking.budget_tokens")
 
 
 def _record(record: str) -> _Record:

@@ -60,7 +60,7 @@ MUTATIONS = [
         "local epoch = redis.call('HINCRBY', TOMB, 'epoch', 0)",
     ),
     Mutation("a commit needs its record", "if m.bcov ~= covers_to then return { 'stale' } end", ""),
-    Mutation("a commit ends its record", "m.bcov, m.blease, m.retry = 0, 0, 0", ""),
+    Mutation("a commit ends its record", "m.bcov, m.blease, m.retry, m.rest = 0, 0, 0, 0", ""),
     Mutation(
         "a commit checks its cut: before a result",
         "if #entries == 0 and m.open ~= '' or #entries > 0 and not entries[1].cut then return { 'stale' } end",

@@ -26,7 +26,7 @@ if m.blease > now then
   redis.call('ZADD', DUE, m.blease, member)
   return { 'busy', m.blease }
 end
-if m.retry > now then
+if m.retry > now and not needs_no_model(m, redis.call('HGET', META, 'build_error')) then
   redis.call('ZADD', DUE, m.retry, member)
   return { 'backoff', m.retry }
 end
@@ -75,7 +75,7 @@ local covers_to = find_cut(false)
 if covers_to == 0 and m.deg == 1 then covers_to = find_cut(true) end
 if covers_to == 0 then
   -- Final until the next turn, whose append makes the session due again.
-  m.nocut = m.head
+  m.nocut, m.want = m.head, 0
   redis.call('ZREM', DUE, member)
   redis.call('HSETNX', META, 'build_error', 'no_cut')
   save_state(m)

@@ -169,6 +169,7 @@ if op == 'rewind' then
 elseif op == 'remove' then
   redis.call('HSET', IDS, 't:' .. target, 'd' .. edited)
 end
+note_pace(m, 0, now)
 derive_anew(m, first - 1)
 owe_vectors(m, label, now, first, last, op == 'rewind')
 m.updated = now

@@ -10,6 +10,7 @@ local at = now + tonumber(ARGV[6])
 if ARGV[5] == 'renew' then
   m.blease = at
 else
+  if needs_no_model(m, ARGV[7]) then at = now end
   m.bcov, m.blease, m.retry = 0, 0, at
   redis.call('HSET', META, 'build_error', ARGV[7])
 end

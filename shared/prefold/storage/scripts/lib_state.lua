@@ -93,6 +93,9 @@ local function build_wanted(m)
   return m.nx == 0 or m.ntok - m.n0 >= math.floor(room(m) * REFRESH_STEP)
 end
 
+-- Where turns are left out for want of a summary, one is made without a model: a pause because that was away is over.
+local function needs_no_model(m, reason) return m.deg == 1 and string.match(reason or '', '^model_') ~= nil end
+
 -- Tells the dispatcher of the turns from `first` on: an event, which may be lost, and due entries, which stay.
 local function announce(m, label, first, now, grace)
   local who = life(label, m)

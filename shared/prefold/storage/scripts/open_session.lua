@@ -24,10 +24,7 @@ local function differs(name, i) return given[name] and given[name] ~= (stored[i]
 local changes = differs('system', 1) or differs('tools', 2) or differs('model', 4) or differs('shared_prefix', 5)
 m.hard = tonumber(given.hard) or m.hard
 if given.ratio then m.ratio, m.adapt = tonumber(given.ratio), 0 end
-if given.adaptive then
-  m.adapt = 1
-  note_pace(m, 0, now)
-end
+if given.adaptive then m.adapt = 1 end
 m.keep = tonumber(given.keep) or m.keep
 m.systok = tonumber(given.systok) or m.systok
 m.tooltok = tonumber(given.tooltok) or m.tooltok
@@ -56,6 +53,7 @@ if given.user and not stored[3] and m.head > 0 then
   redis.call('ZADD', DUE, now, 'embed:' .. life(label, m))
   m.edue = 1
 end
+note_pace(m, 0, now)
 m.updated = now
 if build_wanted(m) then
   if m.want == 0 then m.want = now end

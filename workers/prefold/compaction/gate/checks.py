@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from prefold.compaction.engine import Summary, SummaryInput
 from prefold.compaction.gate.answer import check_is_summary
-from prefold.compaction.gate.copies import check_copies, check_repeats
+from prefold.compaction.gate.copies import check_copies, check_repeats, own_words
 from prefold.compaction.gate.language import says_something, speaks_like
 from prefold.compaction.gate.lines import LineCheck
 from prefold.compaction.gate.refusals import GateRefusedError, NoGainError
@@ -76,11 +76,17 @@ def check_written(written: Written, source: GateSource) -> Written:
 
 
 def _speaks_their_language(written: Written, source: GateSource, spoken: Spoken) -> bool:
+    """In all, or in what is no quotation: a talk in two languages has values and demands in both."""
     said = [one.text for one in spoken.of(Voice.PERSON, Voice.ASSISTANT)] or [one.text for one in spoken.sentences]
-    text = "\n".join(written.lines)
+    theirs = (*said, *source.texts)
+    whole, own = "\n".join(written.lines), own_words(written.lines, theirs)
+    return any(_is_theirs(text, source, spoken, theirs) for text in (whole, own))
+
+
+def _is_theirs(text: str, source: GateSource, spoken: Spoken, theirs: Sequence[str]) -> bool:
     if not says_something(text) and share_of(stems_of(text), spoken.stems) < _LEAST_SHARED:
         return False
-    return _speaks(text, source.language) and speaks_like(text, (*said, *source.texts))
+    return _speaks(text, source.language) and speaks_like(text, theirs)
 
 
 def _checked_lines(written: Written, source: GateSource, spoken: Spoken) -> Written:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from prefold.compaction.gate.refusals import GateRefusedError
-from prefold.compaction.gate.source import Spoken
+from prefold.compaction.gate.source import CLAIM, Spoken
 
 _MOST_REPEATED = 0.3
 _LEAST_LINES = 6
@@ -37,6 +37,12 @@ def check_copies(lines: Sequence[str], spoken: Spoken) -> None:
     in_a_row = sum(1 for before, after in pairwise(at) if before >= 0 and after - before in (1, 2))
     if in_a_row >= _IN_A_ROW * (len(lines) - 1):
         raise GateRefusedError(f"{in_a_row} of {len(lines)} lines follow the text", code="summary_copied")
+
+
+def own_words(lines: Sequence[str], said: Sequence[str]) -> str:
+    """The lines without those that stand in ``said`` word by word, be it as a quotation."""
+    known = " ".join(map(_bare, said))
+    return "\n".join(line for line in lines if _bare(CLAIM.sub("", line)) not in known)
 
 
 def _loops(lines: Sequence[str]) -> bool:

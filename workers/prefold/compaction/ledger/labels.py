@@ -70,7 +70,9 @@ _DENIED = re.compile(
     re.VERBOSE,
 )
 _PROPER = re.compile(r"[^\W\d_a-zà-ÿ][\w'’-]+(?:\s[^\W\d_a-zà-ÿ][\w'’-]+){0,2}")
-_COUNTED = re.compile(r"(?<![\w.,$€£-])(?P<number>\d[\d,]{0,8})\s(?P<noun>[^\W\d_]{3,20})\b")
+_COUNTED = re.compile(
+    r"(?<![\w.,$€£-])(?P<number>\d[\d,]{0,8})\s(?!(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec))(?P<noun>[^\W\d_]{3,20})\b"
+)
 _ALIKE = 0.75
 _LEAST_NAME = 4
 _ANNOUNCES = re.compile(
@@ -79,7 +81,10 @@ _ANNOUNCES = re.compile(
     re.IGNORECASE | re.VERBOSE,
 )
 _MOST_ANNOUNCING = 60
-_ADDS = re.compile(r"\b(?:also|another|plus|additional|as\swell|too)\b|还有|另外|再加", re.IGNORECASE)
+_ADDS = re.compile(
+    r"\b(?:also|another|plus|additional|as\swell|too|auch|aussi|también|também|тоже|также)\b|还有|另外|再加|也要",
+    re.IGNORECASE,
+)
 _NO_NAMES = frozenset("I I'm I've I'd The A An It That This My We You He She They".split())
 _STRICT = frozenset(
     {
@@ -169,6 +174,11 @@ def opens_correction(sentence: str) -> bool:
 def announces_correction(sentence: str) -> bool:
     """Whether it only says that something was wrong; what is right comes next."""
     return len(sentence) <= _MOST_ANNOUNCING and bool(_ANNOUNCES.search(sentence))
+
+
+def adds(sentence: str) -> bool:
+    """Whether it tells of one more."""
+    return bool(_ADDS.search(sentence))
 
 
 def tells_news(sentence: str) -> bool:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from prefold.compaction.ledger.labels import (
     Stated,
+    adds,
     announces_correction,
     bare_correction,
     corrected_pairs,
@@ -21,6 +22,8 @@ from prefold.compaction.ledger.labels import (
     tells_news,
     unit_of,
 )
+from prefold.compaction.ledger.moves import Moves, is_tentative
+from prefold.compaction.ledger.things import possessors
 from prefold.compaction.reading.cue import Cue
 from prefold.compaction.reading.units import Unit
 from prefold.compaction.reading.values import Value, ValueKind, find_values
@@ -74,6 +77,7 @@ class Replacements:
         self._told: dict[str, list[int]] = {}
         self._news: dict[tuple[int, str], News] = {}
         self._recent: deque[tuple[int, str]] = deque(maxlen=_RECENT_UNITS)
+        self._moves = Moves()
         self._announced = 0
         """A turn that has said that something was wrong, and not yet what is right."""
         self.seqs: set[int] = set()
@@ -84,7 +88,8 @@ class Replacements:
         announced, self._announced = self._announced == seq, 0
         cues = int(unit.cues)
         corrects = bool(cues & _OPEN) or announced
-        denied = self._note_correction(seq, unit, announced=announced) if corrects else ()
+        moved = self._note_moves(seq, unit)
+        denied = self._note_correction(seq, unit, announced=announced) if corrects and not moved else ()
         if cues & _LABELS and not cues & _QUESTION:
             for stated in stated_values(unit.text):
                 openly = corrects or tells_news(unit.text)
@@ -128,6 +133,15 @@ class Replacements:
         if not told or told[-1] != seq:
             told.append(seq)
 
+    def _note_moves(self, seq: int, unit: Unit) -> bool:
+        """Plans that the sentence changes; not where it names old and new value itself."""
+        moves = self._moves.note(seq, unit)
+        if not moves or (len(unit.values) > 1 and corrected_pairs(unit.text, unit.values)):
+            return False
+        for move in moves:
+            self._replace(move.seqs, move.old, seq, unit.text, openly=move.openly)
+        return True
+
     def _note_correction(self, seq: int, unit: Unit, *, announced: bool) -> tuple[Value, ...]:
         """The values that the sentence itself names as wrong."""
         pairs = corrected_pairs(unit.text, unit.values)
@@ -147,15 +161,22 @@ class Replacements:
         before = self._latest.get((fresh.kind, unit_of(fresh))) if fresh is not None else None
         if fresh is None or before is None or before[1].key == fresh.key:
             return False
+        if is_tentative(unit.text) or not self._is_of_same(unit.text, before[0]):
+            return False
         lone = fresh.kind in _OF_ONE_THING and len(self._kinds[fresh.kind] - {fresh.key}) == 1
         if seq - before[0] > _RECENT_TURNS and not lone:
             return False
         self._replace(self._told.pop(before[1].key, ()), before[1], seq, unit.text)
         return True
 
+    def _is_of_same(self, sentence: str, old_seq: int) -> bool:
+        """Whether what a sentence tells of somebody else's was told of them before."""
+        theirs = possessors(sentence)
+        return not theirs or any(seq == old_seq and theirs & possessors(text) for seq, text in self._back_to(old_seq))
+
     def _note_counted(self, seq: int, sentence: str) -> bool:
         """``correction: 19 chairs`` after ``14 chairs``."""
-        fresh = counted(sentence)
+        fresh = counted(sentence) if not adds(sentence) else {}
         for old_seq, text in self._back_to(seq - _RECENT_TURNS) if fresh else ():
             before = counted(text)
             for noun, number in fresh.items():

@@ -73,6 +73,8 @@ _FIRST_PERSON = Cue.FIRST_PERSON.value
 _MUSING = Cue.MUSING.value
 _CORRECTION = Cue.CORRECTION.value
 """As numbers: every sentence of a person is asked at every build."""
+_LABELS = Cue.LABELS.value
+_NAME = re.compile(r"(?<=[^\W\d_][ ,])[^\W\d_a-zà-ÿ][\w'’-]+")
 _NAME_INSIDE = re.compile(r"(?<=[^\W\d_][ ,])[^\W\d_a-zà-ÿ][\w'’-]+|\d")
 
 
@@ -110,10 +112,17 @@ def _is_of_opening(unit: Unit, cues: int, place: int) -> bool:
 
 def _plain(unit: Unit, cues: int, values: float, place: int) -> float:
     """What a sentence without a cue is worth beside its values."""
-    if not _is_of_opening(unit, cues, place):
+    if not _is_of_opening(unit, cues, place) or _only_counts(unit, cues):
         return _PLAIN
     telling = values >= _LEAST_VALUES or _NAME_INSIDE.search(unit.text)
     return _PLAIN + (_OPENING if telling else _OPENING_WORDS) * exp(-place / _OPENING_FADES)
+
+
+def _only_counts(unit: Unit, cues: int) -> bool:
+    """Whether a bare number is all that it has, and nobody speaks of themselves."""
+    if cues & (_FIRST_PERSON | _LABELS) or not unit.values or _NAME.search(unit.text):
+        return False
+    return all(value.kind is ValueKind.NUMBER for value in unit.values)
 
 
 def _wording(unit: Unit, cues: int) -> float:

@@ -69,7 +69,7 @@ _FILE_ENDING = (
 )
 _UNITS = (
     r"(?:%|percent|percentage\ points|ms|milliseconds?|secs?|seconds?|mins?|minutes?|hrs?|hours?|days?|nights?|weeks?|months?|years?"
-    r"|km|cm|mm|meters?|metres?|miles?|kg|grams?|lbs?|pounds?|oz|ml|litres?|liters?|[KMGT]i?B|kbps|mbps|tokens?|words?|pages?"
+    r"|km|cm|mm|meters?|metres?|miles?|kg|mg|grams?|lbs?|pounds?|oz|ml|litres?|liters?|[KMGT]i?B|kbps|mbps|tokens?|words?|pages?"
     r"|people|persons?|guests?|adults?|children|kids|users?|items?|pieces?|bags?|times|commits?|problems?|columns?|workers?"
     r"|requests?|attempts?|calories|kcal|degrees|°[CF]?|°|px|rpm|mph|km/h|GHz|MHz|V|W)"
 )
@@ -87,7 +87,7 @@ _VALUE = re.compile(
       |\b(?:\d{{1,2}}(?:st|nd|rd|th)?|the\ \d{{1,2}}(?:st|nd|rd|th))(?:\ of)?\ {_MONTH}(?:,?\ \d{{4}})?\b
       |\b{_MONTH}\ \d{{4}}\b
       |\b\d{{1,2}}(?:\.|er|º)?\ (?:de\ )?(?:{_OTHER_MONTH}|{_MONTH})(?:\ (?:de\ )?\d{{4}})?(?!\w)
-      |\b(?:(?:early|mid|late|end\ of|(?:first|last|second|third)\ (?:\w{{1,10}}\ ){{1,3}}of)[ -])?{_LONG_MONTH}\b|\b(?:in|of|by|until|before|after|since|during)\ May\b
+      |\b(?:(?:early|mid|late|end\ of|(?:first|last|second|third)\ (?:\w{{1,10}}\ ){{1,3}}of)[ -])?{_LONG_MONTH}\b|\b(?:in|of|by|until|before|after|since|during)\ May\b(?!\ \d)
       |\bthe\ \d{{1,2}}(?:st|nd|rd|th)\b
       |(?:\d{{4}}年)?\d{{1,2}}月(?:\d{{1,2}}[日号])?|\d{{4}}年|\d{{1,2}}号(?![楼线码门机])|{_HAN}{{1,2}}月{_HAN}{{1,3}}[日号])
   | (?P<amount>(?:US|CA|AU|NZ|HK|S|R)?[$€£¥￥₹₩]\s?\d[\d,.]{{0,20}}(?:\s?(?:k|m|bn|million|billion|thousand|万|亿)\b)?
@@ -114,7 +114,7 @@ _VALUE = re.compile(
   | (?P<code>`[^`\n]{{2,60}}`|\b[a-z]\w{{1,40}}_\w{{1,40}}\b(?:\(\))?|\b[A-Z][A-Z0-9]{{1,30}}_[A-Z0-9_]{{1,40}}\b
       |\b[A-Z][a-z0-9]{{1,30}}(?:[A-Z][a-z0-9]{{1,30}}){{1,5}}\b|\b[a-z]{{2,30}}(?:[A-Z][a-z0-9]{{1,30}}){{1,5}}\b|\b\w{{2,40}}\(\))
   | (?P<number>(?u:(?<![\w.])\d[\d,]{{2,20}}(?:\.\d{{1,6}})?(?![\w])|(?<![\w.])\d{{1,3}}\.\d{{1,6}}(?![\w.])|(?<![\w.])\d{{1,3}}/\d{{1,3}}(?![\w/])
-      |(?<![\w.,-])\d{{1,2}}(?![\w.,-])))
+      |(?<![\w.,-])\d{{1,2}}(?![\w-]|[.,]\w)))
     """,
     re.VERBOSE | re.ASCII,
 )

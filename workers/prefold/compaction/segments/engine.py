@@ -211,8 +211,7 @@ class SegmentedSummarizer:
         cap: int,
         source_tokens: int,
     ) -> StoredSegment:
-        sections = fitted(answered.sections, wanted.language, cap, self._counter)
-        text = render(sections, wanted.language)
+        text, tokens = await asyncio.to_thread(self._fitted, answered, wanted.language, cap)
         segment = StoredSegment(
             level=level,
             first_seq=span[0],
@@ -220,7 +219,7 @@ class SegmentedSummarizer:
             source_hash=hashed,
             prompt_version=self.prompt_version,
             text=text,
-            tokens=self._counter.count(text),
+            tokens=tokens,
             source_tokens=source_tokens,
             record=_record(wanted, answered),
         )
@@ -228,10 +227,16 @@ class SegmentedSummarizer:
             raise LeaseLostError
         return segment
 
+    def _fitted(self, answered: Answered, language: str, cap: int) -> tuple[str, int]:
+        """The text within its cap, and its tokens."""
+        text = render(fitted(answered.sections, language, cap, self._counter), language)
+        return text, self._counter.count(text)
+
     async def _nodes(self, session: _Session, leaves: Sequence[StoredSegment]) -> list[StoredSegment]:
         """The segments that stand in the summary, those merged that have to be."""
         made = _merged_of(leaves, session.stored, self.prompt_version)
-        chosen = choose_nodes(
+        chosen = await asyncio.to_thread(
+            choose_nodes,
             [one.tokens + JOINT_TOKENS for one in leaves],
             {place: one.tokens + JOINT_TOKENS for place, one in made.items()},
             session.wanted.cap_tokens,

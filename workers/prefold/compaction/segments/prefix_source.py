@@ -27,7 +27,7 @@ T = TypeVar("T")
 log = structlog.get_logger(__name__)
 
 MISSES_ALLOWED = 2
-"""Calls in a row that found nothing cached, before a session's builds go without."""
+"""Calls in a row that found nothing cached, or brought no answer, before a session's builds go without."""
 _SKIPPED_AFTER = 8
 """Builds that go without then, before the next try."""
 _LEAST_READ = 0.5
@@ -100,10 +100,11 @@ class SharedPrefix:
         log.info("prefix_shared", read_share=share, model=reply.model, request_id=reply.request_id)
         return reply.text
 
-    @staticmethod
-    def _refused(wanted: SummaryInput, error: PrefoldError, model: str) -> None:
-        if isinstance(error, AnswerRefusedError) and error.reply is not None:
-            wanted.tally.add_call(error.reply.usage, error.reply.request_id)
+    def _refused(self, wanted: SummaryInput, error: PrefoldError, model: str) -> None:
+        if isinstance(error, AnswerRefusedError):
+            self._misses.note(wanted.ref, has_missed=True)  # it was paid for, and may come again with each build
+            if error.reply is not None:
+                wanted.tally.add_call(error.reply.usage, error.reply.request_id)
         wanted.tally.refused.append(error.code)
         log.warning("prefix_refused", reason=error.code, model=model)
 
@@ -125,7 +126,6 @@ class SharedPrefix:
     def _ask(self, wanted: SummaryInput, request: PrefixRequest, turns: list[StoredTurn], cap_tokens: int) -> Ask:
         said = prefix_instruction(words_of(turns[0]), words_of(turns[-1]), wanted.language, cap_tokens)
         instruction = {"role": "user", "content": [{"type": "text", "text": said}]}
-        thinking = (request.members.get("thinking") or {}).get("budget_tokens") or 0
         return Ask(
             tenant=wanted.ref.tenant,
             session=wanted.ref.session,
@@ -133,7 +133,7 @@ class SharedPrefix:
             purpose="prefix",
             system=list(request.system) or None,
             messages=[*request.messages, instruction],
-            max_tokens=min(_MOST_ANSWER_TOKENS, thinking + max(_LEAST_ANSWER_TOKENS, 2 * cap_tokens)),
+            max_tokens=min(_MOST_ANSWER_TOKENS, request.thinking_tokens + max(_LEAST_ANSWER_TOKENS, 2 * cap_tokens)),
             input_tokens=request.tokens + self._counter.count(said),
             model=request.model,
             tools=request.tools,

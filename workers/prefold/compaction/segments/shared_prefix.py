@@ -22,12 +22,21 @@ from prefold.storage.types import SessionView, StoredContext, StoredTurn
 __all__ = ["PrefixReason", "PrefixRequest", "PrefixSetting", "prefix_request", "setting_of", "words_of"]
 
 PrefixReason = Literal[
-    "off", "model_not_registered", "changed", "degraded", "cache_expired", "nothing_sent", "not_verbatim"
+    "off",
+    "model_not_registered",
+    "thinks_too_long",
+    "changed",
+    "degraded",
+    "cache_expired",
+    "nothing_sent",
+    "not_verbatim",
 ]
 """Why the chat's prefix is not used. ``changed``: model, system, tools or turns did, and as far as is known the chat has
 not asked since.
 ``nothing_sent``: no user message has an answer yet. ``not_verbatim``: a turn of the range is not whole in the window."""
 
+MOST_THINKING_TOKENS = 15_000
+"""With an answer beside it no more comes in one piece: what is longer has to be streamed."""
 _TTLS = {"5m": timedelta(minutes=5), "1h": timedelta(hours=1)}
 _SURE_SHARE = 0.8
 """Of the cache's time: the chat's request, from which it runs, came before the turn that we know the time of."""
@@ -48,6 +57,12 @@ class PrefixSetting(msgspec.Struct, frozen=True, kw_only=True):
         given = {"thinking": self.thinking, "tool_choice": self.tool_choice, "output_config": self.output_config}
         return {name: value for name, value in given.items() if value is not None}
 
+    @property
+    def thinking_tokens(self) -> int | None:
+        """So many at most the model thinks before it answers; None: that is no number of tokens."""
+        given = (self.thinking or {}).get("budget_tokens", 0)
+        return given if isinstance(given, int) and not isinstance(given, bool) and given >= 0 else None
+
 
 @dataclass(frozen=True, slots=True)
 class PrefixRequest:
@@ -63,6 +78,8 @@ class PrefixRequest:
     """So many of ``messages`` the chat has sent."""
     tokens: int
     """Raw, of all of it."""
+    thinking_tokens: int = 0
+    """Most that the model thinks before it answers."""
     members: dict[str, Any] = field(default_factory=dict)
     """Further members of the request, as the chat sends them."""
 
@@ -107,6 +124,7 @@ def prefix_request(
         messages=anthropic_messages([*sent, *later]),
         shared_messages=len(anthropic_messages(sent)),
         tokens=context.system_tokens + context.tools_tokens + sum(one.tokens for one in (*sent, *later)),
+        thinking_tokens=setting.thinking_tokens or 0,
         members=setting.members,
     )
 
@@ -116,6 +134,8 @@ def _refused(context: StoredContext, view: SessionView, setting: PrefixSetting, 
         return "off"
     if not view.model:
         return "model_not_registered"
+    if setting.thinking_tokens is None or setting.thinking_tokens > MOST_THINKING_TOKENS:
+        return "thinks_too_long"
     if view.ref != context.ref or view.version != context.version:
         return "changed"
     if context.degraded:
