@@ -114,14 +114,9 @@ def world(sessions: Sessions, api: MessagesApi, redis_url: str) -> Callable[...,
             connecting = connect_messages(made, sessions.spending, gate_url=redis_url, rules=QUICK)
             messages = await stack.enter_async_context(connecting)
             cache = new_cache()
-            builder = SessionBuilder(
-                sessions,
-                segmented(messages, sessions, chunk_tokens=CHUNK),
-                cache,
-                COUNTER,
-                timedelta(seconds=lease),
-                fallback=ExtractiveSummarizer(cache, COUNTER),
-            )
+            plain = ExtractiveSummarizer(cache, COUNTER)
+            engine = segmented(messages, sessions, chunk_tokens=CHUNK, plain=plain)
+            builder = SessionBuilder(sessions, engine, cache, COUNTER, timedelta(seconds=lease), fallback=plain)
             yield World(sessions, api, builder, await filled(sessions, turns, hard), base_url)
 
     return opened
@@ -164,8 +159,11 @@ async def test_nothing_of_a_bad_answer_is_committed_and_the_other_engine_writes(
         assert await one.build() == "standby"
         record = await one.record()
         assert (record["engine"], record["instead_of"]) == ("extractive", "anthropic")
-        assert await one.segments() == []
-        assert one.calls() <= 12
+        kept = await one.segments()
+        assert kept and all("because" in orjson.loads(segment.record) for segment in kept), "quotes alone are kept"
+        assert all(line.startswith(("- [", "## ")) for segment in kept for line in segment.text.splitlines())
+        asked = one.calls()
+        assert asked <= 12
 
 
 @pytest.mark.parametrize(("brain", "words"), [("invents", "RMA-3306-7741"), ("obeys_injection", "HACKED")])

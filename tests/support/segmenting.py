@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from prefold.compaction.segments.engine import PrefixSource, SegmentedSummarizer
+from prefold.compaction.segments.plain import WritesPlainly
 from prefold.messages.asking import Ask, Reply
 from prefold.storage.types import BuildTicket, ModelUsage, SessionRef, StoredSegment
 from prefold.tokens import load_counter
@@ -94,9 +95,20 @@ class ManySegments:
 
 
 def segmented(
-    messages: Any, storage: Any, *, chunk_tokens: int = 60_000, prefix: PrefixSource | None = None
+    messages: Any,
+    storage: Any,
+    *,
+    chunk_tokens: int = 60_000,
+    prefix: PrefixSource | None = None,
+    plain: WritesPlainly | None = None,
 ) -> SegmentedSummarizer:
     """The engine on top of stand-ins."""
     return SegmentedSummarizer(
-        messages, storage, load_counter(), chunk_tokens=chunk_tokens, most_output_tokens=8_000, prefix=prefix
+        messages,
+        storage,
+        load_counter(),
+        chunk_tokens=chunk_tokens,
+        most_output_tokens=8_000,
+        prefix=prefix,
+        plain=plain,
     )

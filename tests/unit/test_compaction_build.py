@@ -41,6 +41,8 @@ class FakeStorage:
     committed: list[BuiltSummary] = field(default_factory=list)
     abandoned: list[tuple[str, int]] = field(default_factory=list)
     renewed: int = 0
+    degraded: bool = False
+    """As a renewal finds it."""
     gone: Exception | None = None
     """What every call says from now on: the session was erased."""
     waited_ms: int = 0
@@ -64,6 +66,9 @@ class FakeStorage:
 
     async def begin_build(self, tenant: str, session: str, incarnation: str, lease_ms: int) -> BuildTicket | str:
         return self.ticket if isinstance(self.ticket, str) else replace(self.ticket, lease_ms=lease_ms)
+
+    async def is_degraded(self, ref: SessionRef) -> bool:
+        return self.degraded
 
     async def renew_build(self, leave: BuildTicket) -> bool:
         if self.failing_renewals:

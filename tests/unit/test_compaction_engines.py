@@ -1,5 +1,7 @@
 """Who writes a summary when the first engine cannot: by rule, recorded, and bounded."""
 
+import asyncio
+
 import orjson
 import pytest
 from structlog.testing import capture_logs
@@ -105,6 +107,24 @@ async def test_a_context_over_its_limit_waits_for_no_model() -> None:
     assert await build_by(storage, Model(AssertionError("a model was asked"))).build(REF) == "standby"
     assert orjson.loads(storage.committed[0].record)["because"] == "urgent"
     assert storage.abandoned == []
+
+
+async def test_a_context_that_comes_over_its_limit_waits_no_longer_for_a_model() -> None:
+    storage = storage_with(lease_ms=60)
+    cancelled = asyncio.Event()
+
+    class Slow(Model):
+        async def summarize(self, wanted: SummaryInput) -> Summary:
+            storage.degraded = True
+            try:
+                await asyncio.Event().wait()
+            finally:
+                cancelled.set()
+            raise AssertionError("it never answers")
+
+    assert await build_by(storage, Slow(None)).build(REF) == "standby"
+    assert orjson.loads(storage.committed[0].record)["because"] == "urgent"
+    assert cancelled.is_set()
 
 
 async def test_a_model_that_is_back_writes_again() -> None:

@@ -8,9 +8,11 @@ import orjson
 import pytest
 
 from prefold.compaction.engine import Summary, SummaryInput
+from prefold.compaction.extractive.engine import ExtractiveSummarizer
 from prefold.compaction.gate.checks import check_summary
 from prefold.compaction.gate.refusals import GateRefusedError
 from prefold.compaction.lease import LeaseLostError
+from prefold.compaction.segments.plain import WritesPlainly
 from prefold.compaction.segments.source import SentTurns, parts_of
 from prefold.compaction.segments.transcript import render_transcript
 from prefold.errors import RefusedError
@@ -21,7 +23,7 @@ from prefold.messages import (
     ModelAwayError,
     Reply,
 )
-from prefold.storage.types import StoredTurn
+from prefold.storage.types import SessionRef, StoredTurn
 from prefold.tokens import load_counter
 from tests.support.compaction import REF, call, new_cache, result, small_talk, stored, talk, wanted_of
 from tests.support.segmenting import BrainMessages, Fails, MemorySegments, segmented
@@ -57,11 +59,13 @@ class World:
     messages: BrainMessages
     storage: MemorySegments
     chunk_tokens: int = 2_000
+    plain: WritesPlainly | None = None
 
     async def build(self, turns: Sequence[StoredTurn], cap: int = CAP) -> tuple[Summary, SummaryInput]:
         """A summary that passes the gate, and what was asked for."""
         wanted = wanted_of(turns, cap)
-        summary = await segmented(self.messages, self.storage, chunk_tokens=self.chunk_tokens).summarize(wanted)
+        engine = segmented(self.messages, self.storage, chunk_tokens=self.chunk_tokens, plain=self.plain)
+        summary = await engine.summarize(wanted)
         check_summary(summary, wanted)
         return summary, wanted
 
@@ -96,6 +100,56 @@ async def test_the_first_build_sends_every_turn_once_and_keeps_what_was_made() -
     )
     assert {model for record in records for model in record["models"]} == {one.messages.model}
     assert wanted.tally.record()["model"]["request_ids"] == [f"req_{n}" for n in range(1, wanted.tally.calls + 1)]
+
+
+def refuses(words: str) -> Fails:
+    """A model that will not speak of that, however often it is asked."""
+
+    def fails(ask: Ask, _: int) -> Exception | None:
+        return AnswerRefusedError("no", code="answer_refusal") if words in str(ask.messages[0]["content"]) else None
+
+    return fails
+
+
+async def test_a_run_that_every_model_refuses_is_quoted_and_costs_its_calls_once() -> None:
+    one = world(refuses("Number 50:"))
+    one.plain = ExtractiveSummarizer(new_cache(), load_counter())
+    summary, wanted = await one.build(CHAT[:100])
+    assert summary.covered == (1, 100)
+    plain = [one for one in one.storage.kept.values() if "because" in orjson.loads(one.record)]
+    assert [orjson.loads(segment.record)["because"] for segment in plain] == ["answer_refusal"]
+    assert plain[0].first_seq <= 50 <= plain[0].last_seq
+    assert wanted.tally.refused == ["answer_refusal", "answer_refusal"]
+    before = len(one.messages.asked)
+    _, wanted = await one.build(CHAT[:108])
+    assert wanted.tally.refused == []
+    assert "Number 50:" not in sent(one.messages.asked[before:])
+
+
+async def test_where_a_model_refuses_everything_the_other_engine_takes_the_build_and_no_run_is_asked_for_twice() -> (
+    None
+):
+    one = world(refuses("Number"))
+    one.plain = ExtractiveSummarizer(new_cache(), load_counter())
+    with pytest.raises(RefusedError) as caught:
+        await one.build(CHAT[:100])
+    assert caught.value.code == "answer_refusal"
+    before = len(one.messages.asked)
+    with pytest.raises(RefusedError):
+        await one.build(CHAT[:112])
+    again = {seq for seq in range(1, 113) if f"Number {seq}:" in sent(one.messages.asked[before:])}
+    assert again and min(again) > 80, "the last, small segment at most"
+
+
+async def test_a_merge_that_every_model_refuses_stands_as_the_lines_of_its_parts() -> None:
+    one = world(lambda ask, _: AnswerRefusedError("no", code="answer_refusal") if ask.purpose == "merge" else None)
+    one.plain = ExtractiveSummarizer(new_cache(), load_counter())
+    one.chunk_tokens = 700
+    _, wanted = await one.build(CHAT, 420)
+    assert wanted.tally.merged >= 1
+    before = len(one.messages.asked)
+    await one.build(CHAT, 420)
+    assert len(one.messages.asked) == before, "kept like any other"
 
 
 async def test_a_refresh_sends_the_new_turns_and_at_most_a_small_last_segment_once_more() -> None:
@@ -376,6 +430,9 @@ class Prefix:
     async def segment(self, wanted: SummaryInput, first_seq: int, last_seq: int, cap_tokens: int) -> str | None:
         self.ranges.append((first_seq, last_seq))
         return self.answer(first_seq, last_seq)
+
+    def refused(self, ref: SessionRef) -> None:
+        self.ranges.append((0, 0))
 
 
 def prefix_text(first: int, _last: int) -> str:

@@ -19,7 +19,7 @@ from prefold.storage.changes import not_found
 from prefold.storage.client import connect, redis_failures
 from prefold.storage.keys import SessionKeys
 from prefold.storage.lean import connect_lean
-from prefold.storage.state import origin_of
+from prefold.storage.state import SessionState, origin_of
 from prefold.storage.types import (
     AppendResult,
     BuildTicket,
@@ -151,6 +151,13 @@ class Sessions(BranchingSessions):
     async def renew_build(self, ticket: BuildTicket) -> bool:
         """Lengthens the lease by its length from now; False: the ticket is void, stop the work."""
         return await self._hold(ticket, "renew", ticket.lease_ms, "")
+
+    async def is_degraded(self, ref: SessionRef) -> bool:
+        """Whether this life of the session leaves out turns for want of a summary now."""
+        with redis_failures():
+            packed: Any = await self._client.hget(SessionKeys.of(ref.tenant, ref.session).meta, "state")
+        state = SessionState.unpack(packed) if packed else None
+        return state is not None and state.incarnation == ref.incarnation and bool(state.deg)
 
     async def abandon_build(self, ticket: BuildTicket, reason: str, retry_after_ms: int) -> None:
         """Ends the lease; the session is due again after ``retry_after_ms``, and shows ``reason`` until then."""

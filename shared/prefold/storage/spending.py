@@ -7,6 +7,7 @@ from typing import Any
 
 from redis.asyncio import Redis
 
+from prefold.errors import InvalidInputError
 from prefold.storage import limits
 from prefold.storage.client import redis_failures
 from prefold.storage.keys import OF_SPENDING, SessionKeys, TenantKeys, metas_of, session_of, spending_of
@@ -71,6 +72,8 @@ class Spending:
 
     async def reserve(self, held: Held, budget_micro_usd: int | None) -> bool:
         """Sets the money aside; False: the day's budget does not cover it. Twice is harmless."""
+        if held.micro_usd < 0:
+            raise InvalidInputError("less than nothing cannot be set aside", field="micro_usd")
         budget = "" if budget_micro_usd is None else budget_micro_usd
         kept_ms = limits.milliseconds(limits.SPENDING_KEPT)
         verdict, _, _ = await self._run("reserve_spending", held, [held.id, held.micro_usd, budget, kept_ms])

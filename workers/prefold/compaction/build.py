@@ -73,6 +73,7 @@ class BuildStorage(Protocol):
     async def renew_build(self, ticket: BuildTicket) -> bool: ...
     async def commit_build(self, ticket: BuildTicket, summary: BuiltSummary) -> CommitResult: ...
     async def abandon_build(self, ticket: BuildTicket, reason: str, retry_after_ms: int) -> None: ...
+    async def is_degraded(self, ref: SessionRef) -> bool: ...
     async def rest_build(self, ticket: BuildTicket, reason: str) -> None: ...
     async def note_build_time(self, tenant: str, engine: str, seconds: float) -> None: ...
 
@@ -139,7 +140,8 @@ class SessionBuilder:
     async def _build_with(self, ticket: BuildTicket) -> str:
         try:
             started = time.monotonic()
-            summary = await under_lease(self._storage, ticket, self._make(ticket))
+            hurry = asyncio.Event()
+            summary = await under_lease(self._storage, ticket, self._make(ticket, hurry), hurry)
             return await self._commit(ticket, summary, started)
         except LeaseLostError:
             log.info("build_lost")
@@ -157,7 +159,7 @@ class SessionBuilder:
             # Its message may quote the conversation: the type and the place say enough.
             return await self._fail(ticket, "engine_fault", place_of(error), PERMANENT)
 
-    async def _make(self, ticket: BuildTicket) -> BuiltSummary:
+    async def _make(self, ticket: BuildTicket, hurry: asyncio.Event) -> BuiltSummary:
         started = time.monotonic()
         turns = await self._read(ticket)
         prepared = await asyncio.to_thread(self._prepare, ticket, turns)
@@ -169,6 +171,7 @@ class SessionBuilder:
             ledger=prepared.ledger,
             carried=prepared.opening.carried,
             ticket=ticket,
+            hurry=hurry,
         )
         made = await self._engines.make(wanted, partial(self._last_error, ticket))
         prepared = await asyncio.to_thread(self._repaired, ticket, prepared, made.summary.text)

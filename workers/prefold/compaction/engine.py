@@ -15,6 +15,7 @@ Contract, for every engine:
 - A deterministic engine answers the same input with the same bytes.
 """
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -89,6 +90,8 @@ class SummaryInput:
     """Texts that will stand verbatim beside the summary: no need to say them again."""
     ticket: BuildTicket = field(kw_only=True)
     """Leave for this build: what is kept for later builds is kept under it."""
+    hurry: asyncio.Event = field(default_factory=asyncio.Event, kw_only=True, compare=False)
+    """Set once the context leaves out turns for want of this summary: no model is worth waiting for then."""
     tally: Tally = field(default_factory=Tally, kw_only=True, compare=False)
 
     @property

@@ -2,13 +2,14 @@
 
 A model that is away or overloaded comes back: the session rests, and what was made is kept. Whatever else goes wrong
 would go wrong again, so the offline engine takes the build at once; it does so as well from the third time on that the
-model is away. No model is asked while the context has to leave out turns for want of a summary: minutes of that are
-worse than one plainer summary.
+model is away. No model is asked, or waited for any longer, while the context has to leave out turns for want of a
+summary: minutes of that are worse than one plainer summary.
 """
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -67,7 +68,10 @@ class Engines:
         if wanted.ticket.is_urgent:
             return await self._instead(self.fallback, wanted, URGENT)
         try:
-            return Made(await _checked(self.primary, wanted), self.primary)
+            summary = await _unless_hurried(_checked(self.primary, wanted), wanted)
+            if summary is None:
+                return await self._instead(self.fallback, wanted, URGENT)
+            return Made(summary, self.primary)
         except LeaseLostError:
             raise
         except RefusedError as error:
@@ -86,6 +90,18 @@ class Engines:
     async def _instead(self, engine: Summarizer, wanted: SummaryInput, because: str) -> Made:
         log.info("engine_stands_in", engine=engine.name, instead_of=self.primary.name, because=because)
         return Made(await _checked(engine, wanted), engine, because)
+
+
+async def _unless_hurried(work: Coroutine[Any, Any, Summary], wanted: SummaryInput) -> Summary | None:
+    """What ``work`` makes, or None, with it cancelled, once the session cannot wait for it."""
+    making, hurried = asyncio.ensure_future(work), asyncio.ensure_future(wanted.hurry.wait())
+    try:
+        await asyncio.wait({making, hurried}, return_when=asyncio.FIRST_COMPLETED)
+        return making.result() if making.done() else None
+    finally:
+        for one in (making, hurried):
+            one.cancel()
+        await asyncio.gather(making, hurried, return_exceptions=True)
 
 
 async def _checked(engine: Summarizer, wanted: SummaryInput) -> Summary:
@@ -116,6 +132,7 @@ def create_engines(shared: "Runtime", cache: TurnCache, counter: TokenCounter) -
         chunk_tokens=chunk_tokens_of(settings),
         most_output_tokens=settings.summarizer_max_output_tokens,
         prefix=create_prefix(shared),
+        plain=extractive,
     )
     return Engines(model, extractive)
 

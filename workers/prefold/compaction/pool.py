@@ -21,8 +21,8 @@ from prefold.worker.waiting import desk_of_work
 
 log = structlog.get_logger(__name__)
 
-LONGEST_BUILD = timedelta(minutes=10)
-"""A build that takes longer is ended, and that counts against its session."""
+LONGEST_BUILD = timedelta(minutes=30)
+"""Longer than the calls of a segment and of the merges above it may take together. A build that takes longer is ended, and that counts against its session."""
 
 
 _Claim = BuildTicket | str | Exception

@@ -106,7 +106,8 @@ local function announce(m, label, first, now, grace)
     redis.call('ZADD', DUE, 'LT', now + grace, 'embed:' .. who)
   end
   if wanted then redis.call('ZADD', DUE, 'LT', now + grace, 'compact:' .. who) end
-  local build = wanted and m.blease <= now and m.retry <= now
+  local build = wanted and m.blease <= now
+    and (m.retry <= now or m.deg == 1 and needs_no_model(m, redis.call('HGET', META, 'build_error')))
   redis.call('XADD', EVENTS, '*', 'turns', who .. ' ' .. first .. ' ' .. m.head .. (build and ' 1' or ' 0'))
   if now % TRIM_EVERY == 0 then redis.call('XTRIM', EVENTS, 'MAXLEN', '~', EVENTS_KEPT) end
 end

@@ -53,6 +53,8 @@ class Answered:
     """Lines that the gate took out."""
     models: tuple[str, ...] = ()
     request_ids: tuple[str, ...] = ()
+    because: str = ""
+    """Code of the refusal for which it is no model's."""
 
     @classmethod
     def together(cls, several: Sequence["Answered"]) -> "Answered":

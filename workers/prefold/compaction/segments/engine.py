@@ -17,6 +17,7 @@ from prefold.compaction.gate.checks import GateSource
 from prefold.compaction.gate.refusals import GateRefusedError
 from prefold.compaction.lease import LeaseLostError
 from prefold.compaction.segments.asking import Answered, Asker, AsksModels, Question, read_written
+from prefold.compaction.segments.plain import WritesPlainly, plain_sections
 from prefold.compaction.segments.planning import (
     Piece,
     Run,
@@ -66,6 +67,9 @@ class PrefixSource(Protocol):
 
     async def segment(self, wanted: SummaryInput, first_seq: int, last_seq: int, cap_tokens: int) -> str | None: ...
 
+    def refused(self, ref: SessionRef) -> None:
+        """What ``segment`` gave last could not be used."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Session:
@@ -93,11 +97,14 @@ class SegmentedSummarizer:
         chunk_tokens: int,
         most_output_tokens: int,
         prefix: PrefixSource | None = None,
+        plain: WritesPlainly | None = None,
     ) -> None:
+        """``plain`` writes what no answer could be got for; None: such a build is refused as a whole."""
         self._storage = storage
         self._counter = counter
         self._chunk_tokens = chunk_tokens
         self._prefix = prefix
+        self._plain = plain
         self._asker = Asker(messages, counter, most_output_tokens)
         self._sent = SentTurns(counter)
         self.prompt_version = f"{PROMPT_VERSION} {messages.model}"
@@ -110,6 +117,8 @@ class SegmentedSummarizer:
         sent = await asyncio.to_thread(self._sent.of, wanted.ref, wanted.turns)
         session = _Session(wanted, sent, tuple(stored))
         leaves = await self._leaves(session)
+        if all(reasons := [_because(leaf) for leaf in leaves]):
+            raise RefusedError("nothing that the model wrote could be used", code=reasons[-1])
         nodes = await self._nodes(session, leaves)
         return await asyncio.to_thread(self._summary, wanted, leaves, nodes)
 
@@ -131,9 +140,19 @@ class SegmentedSummarizer:
 
     async def _run(self, session: _Session, run: Run, leaves: int) -> list[StoredSegment]:
         """The segment of ``run``, or more where it is too long for the model. ``leaves``: how many there will be."""
-        turns, wanted = session.turns(run), session.wanted
         tokens = sum(one.tokens for one in session.sent[run.start : run.end])
-        cap = leaf_cap(tokens, leaves, wanted.cap_tokens) - JOINT_TOKENS
+        cap = leaf_cap(tokens, leaves, session.wanted.cap_tokens) - JOINT_TOKENS
+        try:
+            return await self._asked(session, run, leaves, tokens, cap)
+        except (AnswerRefusedError, GateRefusedError) as error:
+            if self._plain is None:
+                raise
+            turns = session.turns(run)
+            sections = await asyncio.to_thread(plain_sections, self._plain, session.wanted, turns, cap)
+            return [await self._keep_leaf(session, run, Answered(sections, 0, because=error.code), cap)]
+
+    async def _asked(self, session: _Session, run: Run, leaves: int, tokens: int, cap: int) -> list[StoredSegment]:
+        turns, wanted = session.turns(run), session.wanted
         try:
             answered = await self._parts(wanted, turns, tokens, cap, self._chunk_tokens)
         except InputTooLongError:
@@ -189,6 +208,8 @@ class SegmentedSummarizer:
                 return None
             written = await asyncio.to_thread(read_written, text, source)
         except (AnswerRefusedError, GateRefusedError, InputTooLongError) as error:
+            if isinstance(error, GateRefusedError):
+                self._prefix.refused(wanted.ref)
             wanted.tally.refused.append(error.code)
             return None
         answered = Answered(written.sections, written.dropped, request_ids=tuple(wanted.tally.request_ids[-1:]))
@@ -263,7 +284,13 @@ class SegmentedSummarizer:
         def prompt(refused: str) -> Any:
             return merge_prompt(texts, wanted.language, asked, new_nonce(), refused=refused)
 
-        answered = await self._asker.answer(wanted, Question("merge", prompt, source))
+        try:
+            answered = await self._asker.answer(wanted, Question("merge", prompt, source))
+        except (AnswerRefusedError, GateRefusedError) as error:
+            if self._plain is None:
+                raise
+            told = [parse_written(part.text, wanted.language).sections for part in parts]
+            answered = Answered(sections_together(told), 0, because=error.code)  # its lines, as many as fit
         wanted.tally.merged += 1
         span = (parts[0].first_seq, parts[-1].last_seq)
         return await self._keep(wanted, node.level, span, _hash_of(leaves, node), answered, cap, source_tokens)
@@ -280,7 +307,14 @@ class SegmentedSummarizer:
 
 def _record(wanted: SummaryInput, answered: Answered) -> str:
     known = {"language": wanted.language, "models": answered.models, "request_ids": answered.request_ids}
-    return orjson.dumps({**known, "dropped_lines": answered.dropped}).decode()
+    plain = {"because": answered.because} if answered.because else {}
+    return orjson.dumps({**known, "dropped_lines": answered.dropped, **plain}).decode()
+
+
+def _because(segment: StoredSegment) -> str:
+    """Why it is no model's; empty: it is."""
+    because: str = orjson.loads(segment.record).get("because", "")
+    return because
 
 
 def _merged_of(

@@ -74,6 +74,8 @@ class SharedPrefix:
         self._may_ask = may_ask
         self._now_ms = now_ms
         self._misses = _Misses()
+        self._useless = _Misses()
+        """Answers that the gate refused."""
         self._versions: _Recent[tuple[int, int]] = _Recent()
         """Of a session's context, and the newest turn when it was first seen."""
 
@@ -100,6 +102,10 @@ class SharedPrefix:
         log.info("prefix_shared", read_share=share, model=reply.model, request_id=reply.request_id)
         return reply.text
 
+    def refused(self, ref: SessionRef) -> None:
+        """The gate refused what ``segment`` gave: a large prefix is not paid for in each build for nothing."""
+        self._useless.note(ref, has_missed=True)
+
     def _refused(self, wanted: SummaryInput, error: PrefoldError, model: str) -> None:
         if isinstance(error, AnswerRefusedError):
             self._misses.note(wanted.ref, has_missed=True)  # it was paid for, and may come again with each build
@@ -111,7 +117,7 @@ class SharedPrefix:
     async def _request(self, view: SessionView, turns: list[StoredTurn]) -> PrefixRequest | str:
         if view.model and not self._may_ask(view.model):
             return "model_not_allowed"
-        if self._misses.is_resting(view.ref):
+        if self._misses.is_resting(view.ref) or self._useless.is_resting(view.ref):
             return "misses"
         context = await self._storage.read_context(view.ref.tenant, view.ref.session)
         return prefix_request(context, view, turns, now_ms=self._now_ms(), same_since=self._same_since(context))
