@@ -242,7 +242,7 @@ CHANGES: dict[str, Change] = {
 
 
 @pytest.mark.parametrize("kind", CHANGES)
-@pytest.mark.parametrize("step", ["_push", "_summaries", "_note", "_check"])
+@pytest.mark.parametrize("step", ["_push", "_summaries", "_segments", "_note", "_check"])
 async def test_a_change_while_a_fork_is_made_is_in_the_fork(
     sessions: Sessions, kind: str, step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -93,6 +93,20 @@ async def test_an_erasure_takes_them_and_a_late_builder_brings_none_back(
         await sessions.view(TENANT, SESSION)
 
 
+async def test_a_fork_has_the_segments_up_to_its_point_and_they_are_its_own(
+    sessions: Sessions, ticket: BuildTicket
+) -> None:
+    await keep(sessions, ticket, segment(1, 20), segment(21, 40), segment(1, 40, level=1))
+    fork = await sessions.fork(TENANT, SESSION, "branch", 35)
+    assert await sessions.read_segments(fork.ref) == [segment(1, 20)]
+    ends = await sessions.client.pexpiretime(SessionKeys.of(TENANT, "branch").segments)
+    assert ends == await sessions.client.pexpiretime(SessionKeys.of(TENANT, "branch").meta) > 0
+    await sessions.edit_turn(TENANT, "branch", "t3", turn("user", "Something else", id="t3"))
+    assert await sessions.read_segments(fork.ref) == []
+    assert len(await sessions.read_segments(ticket.ref)) == 3
+    assert (await sessions.erase(TENANT, "branch")).keys_left == 0
+
+
 async def test_another_life_of_the_session_sees_none(sessions: Sessions, ticket: BuildTicket) -> None:
     await keep(sessions, ticket, segment(1, 20))
     assert await sessions.read_segments(SessionRef(TENANT, SESSION, "0" * 12)) == []

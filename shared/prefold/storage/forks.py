@@ -110,7 +110,7 @@ class Fork:
             await self._confirm(last, seen, origin, new_session, deadline)
             return
         calls = await self._call_ids(upto)
-        summaries = await self._summaries(upto)
+        summaries, segments = await self._summaries(upto), await self._segments(upto)
         for start in range(0, len(calls), 2 * _PAIRS):
             pairs = calls[start : start + 2 * _PAIRS]
             await self._run(["push", origin, token, 0, len(pairs) // 2, *pairs], new_session, deadline)
@@ -120,6 +120,7 @@ class Fork:
         fields = [part for pair in kept.items() for part in pair]
         args: list[Argument] = ["publish", origin, token, last, incarnation, self._retention_ms, numbers]
         args += [state.chg, len(fields) // 2, *fields, len(summaries) // 2, *summaries]
+        args += [len(segments) // 2, *segments]
         await self._note(state, new_session)
         found = await self._run(args, new_session, deadline) or _Found(incarnation, state.chg)
         await self._confirm(found, seen, origin, new_session, deadline, is_own=True)
@@ -188,6 +189,11 @@ class Fork:
             if int(body.split(b" ", 1)[0]) <= upto:
                 pairs += (version, body)
         return pairs
+
+    async def _segments(self, upto: int) -> list[Argument]:
+        with redis_failures():
+            stored: Any = await self._client.hgetall(self._source.segments)
+        return [part for span, body in stored.items() if int(span.rpartition(b"-")[2]) <= upto for part in (span, body)]
 
     async def _note(self, state: SessionState, new_session: str) -> None:
         args = [self._source.label, state.incarnation, new_session]

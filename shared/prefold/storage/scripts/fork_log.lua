@@ -1,7 +1,7 @@
 -- fork_log(now, label, 'push', origin, token, count, (entry id, fields, field…)…, pairs, (id, value)…)
 --   -> {'pushed'} | {'same', incarnation, unchecked} | {'exists' | 'restart'} | {'changing', ms}
 -- fork_log(now, label, 'publish', origin, token, last, incarnation, retention_ms, "name=number …", changes, fields,
---          (name, value)…, summaries, (version, body)…) -> {'ok', incarnation} | as above
+--          (name, value)…, summaries, (version, body)…, segments, (range, body)…) -> {'ok', incarnation} | as above
 -- fork_log(now, label, 'confirm', origin, incarnation, retention_ms) -> {'confirmed'} | {'restart' | 'gone'}: this life is over
 -- fork_log(now, label, 'drop', origin, token) -> {'dropped'}, the stage being of no use
 -- Makes a session of turns that were read from another one: `push` adds them in order to the stage, `publish` puts a new
@@ -64,6 +64,8 @@ for _ = 1, tonumber(ARGV[11]) do
   at = at + 2
 end
 for i = 1, tonumber(ARGV[at]) do redis.call('HSET', SUMMARIES, ARGV[at + 2 * i - 1], ARGV[at + 2 * i]) end
+at = at + 1 + 2 * tonumber(ARGV[at])
+for i = 1, tonumber(ARGV[at]) do redis.call('HSET', SEGMENTS, ARGV[at + 2 * i - 1], ARGV[at + 2 * i]) end
 publish_stage(m, stage)
 count_anew(m, stage)
 if redis.call('EXISTS', STAGED_IDS) == 1 then
