@@ -20,7 +20,7 @@ RULES = GateRules(failures_to_open=3)
 WELL = Report("well")
 TROUBLE = Report("trouble", "model_unavailable")
 PARKED = Report("parked", "model_credentials")
-UNKNOWN = Report("unknown_model", "model_unknown")
+UNKNOWN = Report("useless_model", "model_unknown")
 BARE = Report("busy", "model_spend_limit", timedelta(seconds=3), is_bare=True)
 _ids = count(1)
 
@@ -134,11 +134,14 @@ async def test_tokens_that_were_not_used_are_given_back(make_gate: MakeGate) -> 
     assert await verdict(gate, 500) == "go"
 
 
-async def test_a_rate_limit_keeps_every_call_away_for_as_long_as_it_says(make_gate: MakeGate, clock: Clock) -> None:
+async def test_a_rate_limit_keeps_every_call_of_its_model_away_for_as_long_as_it_says_and_no_others(
+    make_gate: MakeGate, clock: Clock
+) -> None:
     gate = make_gate()
     await told(gate, Report("busy", "model_rate_limited", timedelta(seconds=30)))
-    _, kept = await admitted(gate, model=OTHER)
+    _, kept = await admitted(gate)
     assert (kept.verdict, kept.wait) == ("busy", timedelta(seconds=30))
+    assert (await admitted(gate, model=OTHER))[1] == Admission("go")
     clock.forward(29)
     _, near = await admitted(gate)
     assert (near.verdict, near.wait) == ("go", timedelta(seconds=1))
@@ -294,7 +297,7 @@ async def test_a_model_that_is_not_known_shuts_itself_out_and_no_other(make_gate
     assert (await told(gate, WELL)).event == "closed"
 
 
-async def test_a_rate_limit_that_names_no_time_is_waited_for_once_and_then_parks_the_key(
+async def test_a_rate_limit_that_names_no_time_is_waited_for_once_and_then_shuts_its_model_out_and_no_other(
     make_gate: MakeGate, clock: Clock
 ) -> None:
     gate = make_gate()
@@ -302,9 +305,16 @@ async def test_a_rate_limit_that_names_no_time_is_waited_for_once_and_then_parks
     events = [(await gate.note(MODEL, call, BARE)).event for call in calls]
     assert events == [""] * 5
     clock.forward(BARE.wait.total_seconds() + 0.1)
-    assert (await told(gate, BARE)).event == "parked"
+    noted = await told(gate, BARE)
+    assert noted.event == "opened"
     _, kept = await admitted(gate)
-    assert (kept.verdict, kept.why) == ("parked", "model_spend_limit")
+    assert (kept.verdict, kept.why) == ("open", "model_spend_limit")
+    assert kept.wait > RULES.open_pause
+    assert await verdict(gate, model=OTHER) == "go"
+    clock.forward(RULES.park_pause.total_seconds())
+    assert (await told(gate, BARE)).event == "opened", "its probe met the same"
+    clock.forward(2 * RULES.park_pause.total_seconds())
+    assert (await told(gate, WELL)).event == "closed"
 
 
 async def test_a_success_after_a_rate_limit_that_names_no_time_forgets_it(make_gate: MakeGate, clock: Clock) -> None:

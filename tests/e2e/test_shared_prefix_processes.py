@@ -44,6 +44,7 @@ def test_builds_of_a_running_stack_read_their_prompts_from_the_chats_cache(monke
             "PREFOLD_SUMMARIZER": "anthropic",
             "ANTHROPIC_BASE_URL": url,
             "ANTHROPIC_API_KEY": "sk-test",
+            "PREFOLD_SUMMARIZER_PREFIX_MODELS": "claude-*",
         }.items():
             monkeypatch.setenv(name, value)
         with temporary_stack(durability="fast") as stack, Prefold(stack.gateway_url) as prefold, Anthropic() as model:

@@ -30,7 +30,7 @@ from prefold.storage import Sessions
 from prefold.storage.types import ModelUsage
 from prefold.worker.runtime import HandedBackError, Runtime
 from prefold.worker.settings import WorkerSettings
-from tests.support.messages_api import Latency, MessagesApi, faults, in_process, refusing, serving, text
+from tests.support.messages_api import Fault, Latency, MessagesApi, faults, in_process, refusing, serving, text
 from tests.support.messaging import KEY, ask, summarizer_settings
 from tests.support.redis import RunningRedis
 from tests.support.storage import SESSION, TENANT, append, turn
@@ -182,6 +182,20 @@ async def test_a_model_that_is_gone_does_not_take_the_fallback_with_it(
             assert caught.value.code == "model_unknown"
         assert api.journal.count == 1
         assert (await one.ask(ask(model="claude-haiku-5-5"))).text == "All is well."
+
+
+@pytest.mark.parametrize("fault", [faults.rate_limited(60), faults.status(403)], ids=lambda fault: fault.name)
+async def test_what_the_provider_says_of_one_model_keeps_no_other_away(
+    fault: Fault, api: MessagesApi, sessions: Sessions, queue_url: str
+) -> None:
+    """A session may have its summaries written by a model of its own: nobody else waits for that one's limits."""
+    async with workers(2, api, sessions, queue_url) as (one, other):
+        api.script(fault)
+        for worker in (one, other):
+            with pytest.raises((ModelBusyError, ModelParkedError)):
+                await worker.ask(ask(model="claude-opus-5-5"))
+        assert api.journal.count == 1
+        assert await answers(one) and await answers(other)
 
 
 async def test_neither_key_nor_text_is_stored(api: MessagesApi, sessions: Sessions, queue_url: str) -> None:

@@ -1,5 +1,6 @@
 """The supervisor with real Redis servers and stand-ins for the roles."""
 
+import importlib
 import os
 import signal
 import socket
@@ -357,3 +358,27 @@ def test_a_summarizer_without_its_key_is_refused_at_the_start(monkeypatch: pytes
     monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
     with pytest.raises(ConfigurationError, match="ANTHROPIC_API_KEY: PREFOLD_SUMMARIZER=anthropic needs a key"):
         load_settings(StackSettings, ["--summarizer", "anthropic"], prog="prefold up")
+
+
+@pytest.mark.parametrize("role", ["up", "worker compact"])
+@pytest.mark.parametrize("variable", ["PREFOLD_PRICES_FILE", "PREFOLD_SUMMARIZER_BUDGETS_FILE"])
+def test_what_a_summarizer_cannot_start_with_is_refused_at_once_by_name(
+    role: str, variable: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "odd.json").write_text("{", "utf-8")
+    monkeypatch.setenv("PREFOLD_SUMMARIZER", "anthropic")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-test")
+    monkeypatch.setenv(variable, str(tmp_path / "odd.json"))
+    entry = importlib.import_module("prefold.stack.main" if role == "up" else "prefold.worker.main").main
+    with pytest.raises(ConfigurationError, match=variable):
+        entry([*role.split()[1:], "--check-config"])
+
+
+def test_a_worker_that_embeds_needs_no_key_of_a_summarizer(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("PREFOLD_SUMMARIZER", "anthropic")
+    monkeypatch.delenv("ANTHROPIC_API_KEY", raising=False)
+    with pytest.raises(SystemExit):
+        importlib.import_module("prefold.worker.main").main(["embed", "--check-config"])
+    assert "PREFOLD_SUMMARIZER=anthropic" in capsys.readouterr().out

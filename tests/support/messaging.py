@@ -9,13 +9,13 @@ import httpx2
 
 from prefold.config.settings import SummarizerSettings
 from prefold.messages import Ask, Messages
-from prefold.messages.budgets import Budgets
 from prefold.messages.client import Timeouts, connect_provider
 from prefold.messages.gate import Gate, GateRules
 from prefold.messages.keeper import Gatekeeper
 from prefold.messages.local_gate import LocalGate
 from prefold.messages.purse import Ledger, Purse
 from prefold.pricing import load_prices
+from prefold.pricing.budgets import Budgets
 from prefold.storage.spending import Held, Settlement
 from prefold.storage.types import ModelUsage, SessionRef
 

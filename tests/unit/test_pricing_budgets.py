@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from prefold.errors import ConfigurationError, UnavailableError
-from prefold.messages.budgets import Budgets, load_budgets
 from prefold.messages.outcomes import Verdict
 from prefold.messages.purse import Purse, most_cost
 from prefold.pricing import BilledTokens, load_prices
+from prefold.pricing.budgets import Budgets, load_budgets
 from prefold.storage.spending import Held, Settlement
 from prefold.storage.types import ModelUsage, SessionRef
 from tests.support.messaging import MODEL, Sums, ask

@@ -1,8 +1,6 @@
 """Settings of ``prefold up``."""
 
-from typing import Self
-
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr
 
 from prefold.config.settings import (
     DataDirSettings,
@@ -12,12 +10,11 @@ from prefold.config.settings import (
     ListenSettings,
     RedisUrl,
     SessionsUrl,
-    SummarizerSettings,
-    check_summarizer,
 )
+from prefold.pricing import AskingSettings
 
 
-class StackSettings(ListenSettings, DataDirSettings, DurabilitySettings, EmbedderSettings, SummarizerSettings):
+class StackSettings(ListenSettings, DataDirSettings, DurabilitySettings, EmbedderSettings, AskingSettings):
     """An address replaces the embedded part; the other settings are passed on to the processes."""
 
     redis_url: SessionsUrl | None = Field(None, description="Redis of the sessions, instead of the embedded one.")
@@ -28,8 +25,3 @@ class StackSettings(ListenSettings, DataDirSettings, DurabilitySettings, Embedde
     )
     embed_workers: int = Field(1, ge=0, le=64, description="Worker processes that embed turns.")
     compact_workers: int = Field(1, ge=0, le=64, description="Worker processes that write summaries.")
-
-    @model_validator(mode="after")
-    def _has_what_its_engine_needs(self) -> Self:
-        check_summarizer(self)  # the workers look too; they would be started again for ever
-        return self

@@ -204,11 +204,11 @@ class SummarizerSettings(EngineSettings, PricesSettings):
         8_000, ge=256, le=128_000, description="Room of one answer, thinking included, in tokens."
     )
     summarizer_prefix_models: str = Field(
-        "*",
+        "none",
         min_length=1,
         max_length=1000,
         description="Models that may write summaries over a chat's own prompt where its session asks for that: patterns, "
-        "by commas; each also needs a price. none: no session's.",
+        "by commas, * for any; each also needs a price. The calls are made with this key. none: no session's.",
     )
     summarizer_daily_budget_usd: float | None = Field(
         None, ge=0, le=1_000_000, description="What one tenant's calls may cost a day (UTC), in USD; unset: no limit."

@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from math import ceil
 from typing import Any
@@ -69,15 +70,15 @@ class BuildLeads:
         return lead_ms
 
     async def _read(self, tenant: str, known_ms: int) -> None:
+        lead_ms = known_ms  # also where there are no news: it is asked for again after a while, not at each append
         try:
-            lead_ms = await self._times.lead_ms(tenant, self._prior_ms)
-        except TransientError:
-            lead_ms = known_ms
+            with suppress(TransientError):
+                lead_ms = await self._times.lead_ms(tenant, self._prior_ms)
         finally:
             self._reading.pop(tenant, None)
-        if len(self._known) >= _MOST_TENANTS:
-            self._known.pop(next(iter(self._known)))
-        self._known[tenant] = (self._monotonic(), lead_ms)
+            if len(self._known) >= _MOST_TENANTS:
+                self._known.pop(next(iter(self._known)))
+            self._known[tenant] = (self._monotonic(), lead_ms)
 
     async def close(self) -> None:
         """Ends what is being read."""

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 
-from prefold.config.settings import SummarizerSettings, check_summarizer
+from prefold.config.settings import SummarizerSettings
 from prefold.errors import ConfigurationError, PrefoldError, TransientError
 from prefold.messages.asking import Ask, Reply
-from prefold.messages.budgets import Budgets, load_budgets
 from prefold.messages.client import PROVIDER_URL, Provider, Timeouts, connect_provider
 from prefold.messages.errors import AnswerRefusedError
 from prefold.messages.gate import GateLimits, GateRules
@@ -21,7 +20,7 @@ from prefold.messages.keeper import Gatekeeper
 from prefold.messages.outcomes import Verdict, judge_answer, judge_failure
 from prefold.messages.purse import Ledger, Purse, Reservation, call_id
 from prefold.messages.shared_gate import connect_gate, credential_label
-from prefold.pricing import PriceTable, load_prices
+from prefold.pricing import prices_and_budgets
 from prefold.storage.types import ModelUsage
 from prefold.worker.waiting import waiting
 
@@ -199,8 +198,9 @@ async def connect_messages(
     ``ConfigurationError`` when the settings, the price table or the budgets cannot work. ``http_client`` replaces the
     network, ``rules`` the pauses: for tests.
     """
-    prices, budgets = _prices_and_budgets(settings)
-    assert settings.anthropic_api_key is not None, "check_summarizer has seen to it"
+    prices, budgets = prices_and_budgets(settings)
+    if settings.anthropic_api_key is None:
+        raise ConfigurationError("ANTHROPIC_API_KEY: the Messages API needs a key", field="ANTHROPIC_API_KEY")
     key, base_url = settings.anthropic_api_key.get_secret_value(), settings.anthropic_base_url or PROVIDER_URL
     limits = GateLimits(settings.summarizer_requests_per_minute, settings.summarizer_input_tokens_per_minute)
     times = _timeouts(settings)
@@ -222,23 +222,6 @@ async def connect_messages(
         )
         stack.push_async_callback(messages.close)
         yield messages
-
-
-def _prices_and_budgets(settings: SummarizerSettings) -> tuple[PriceTable, Budgets]:
-    try:
-        check_summarizer(settings)
-    except ValueError as error:
-        raise ConfigurationError(str(error), field=str(error).partition(":")[0]) from error
-    if settings.anthropic_api_key is None:
-        raise ConfigurationError("ANTHROPIC_API_KEY: the Messages API needs a key", field="ANTHROPIC_API_KEY")
-    prices = load_prices(settings.prices_file)
-    budgets = load_budgets(settings.summarizer_daily_budget_usd, settings.summarizer_budgets_file)
-    for model in filter(None, (settings.summarizer_model, settings.summarizer_fallback_model)):
-        if budgets.has_any and prices.find(model) is None:
-            raise ConfigurationError(
-                f"there is a budget, and no price for {model!r}: set PREFOLD_PRICES_FILE", field="PREFOLD_PRICES_FILE"
-            )
-    return prices, budgets
 
 
 def _timeouts(settings: SummarizerSettings) -> Timeouts:

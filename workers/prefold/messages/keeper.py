@@ -15,6 +15,8 @@ __all__ = ["Gatekeeper"]
 
 log = structlog.get_logger(__name__)
 
+_OF_THE_MODEL = frozenset({"model_unknown", "model_credentials", "model_spend_limit"})
+"""Why a breaker is open that no waiting closes: somebody has to act."""
 _SPREAD_SECONDS = 2.0
 """Those who were kept away together come back over so long."""
 
@@ -71,8 +73,8 @@ def _kept_out(admission: Admission) -> Exception:
         return ModelBusyError("the key's rate limit, ours or the provider's, is used up", retry_after=retry_after)
     if admission.verdict == "parked":
         return ModelParkedError("the key is parked after what the provider said of it", code=admission.why)
-    if admission.why == "model_unknown":
-        return ModelParkedError("the provider does not know the model", code=admission.why)
+    if admission.why in _OF_THE_MODEL:
+        return ModelParkedError("the provider does not give us this model now", code=admission.why)
     return ModelAwayError("the model failed again and again", code="model_breaker_open", retry_after=retry_after)
 
 

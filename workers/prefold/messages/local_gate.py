@@ -48,6 +48,8 @@ class _Lock:
 class _Model:
     lock: _Lock = field(default_factory=_Lock)
     fails: int = 0
+    blocked: float = 0.0
+    bare: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,21 +76,20 @@ class LocalGate:
         self._monotonic = monotonic
         self._key = _Lock()
         self._models: dict[str, _Model] = {}
-        self._blocked = 0.0
-        self._bare = 0
         self._request_tat = 0.0
         self._input_tat = 0.0
 
     async def admit(self, model: str, call_id: str, input_tokens: int) -> Admission:
         now = self._monotonic()
-        breaker = self._model(model).lock
+        asked = self._model(model)
+        breaker = asked.lock
         locks: tuple[tuple[_Lock, Literal["parked", "open"]], ...] = ((self._key, "parked"), (breaker, "open"))
         for lock, verdict in locks:
             if kept := lock.keeps_out(now, call_id):
                 return Admission(verdict, timedelta(seconds=kept), lock.why)
         request_tat, wait_requests = _share(self._request_tat, now, self._limits.requests_per_minute, 1)
         input_tat, wait_input = _share(self._input_tat, now, self._limits.input_tokens_per_minute, input_tokens)
-        wait = max(wait_requests, wait_input, self._blocked - now, 0.0)
+        wait = max(wait_requests, wait_input, asked.blocked - now, 0.0)
         if wait > self._rules.most_wait.total_seconds():
             return Admission("busy", timedelta(seconds=wait))
         self._request_tat, self._input_tat = request_tat, input_tat
@@ -111,21 +112,22 @@ class LocalGate:
         for lock in (self._key, known.lock):
             if lock.probe == call_id:
                 lock.probe = ""
-        left = max(self._blocked, known.lock.until or 0.0, self._key.until or 0.0) - now
+        left = max(known.blocked, known.lock.until or 0.0, self._key.until or 0.0) - now
         return Noted(event, known.fails, timedelta(seconds=max(0.0, left)))
 
     def _learn_well(self, told: "_Told") -> Event:
-        told.model.fails = self._bare = 0
+        told.model.fails = told.model.bare = 0
         return self._let_in(told)
 
     def _learn_busy(self, told: "_Told") -> Event:
+        model = told.model
         if not told.report.is_bare:
-            self._bare = 0
-        elif told.now >= self._blocked:
-            self._bare += 1
-        # Waiting did not help, and nobody says how long to wait: so spend limits look.
-        event: Event = self._learn_parked(told) if self._bare >= 2 else ""
-        event = event or self._let_in(told)
+            model.bare = 0
+        elif told.now >= model.blocked:
+            model.bare += 1
+        # Waiting did not help, and nobody says how long to wait: so spend limits look. What limits the key as a whole
+        # shows at each of its models.
+        event = self._learn_useless_model(told) if model.bare >= 2 else self._let_in(told)
         self._block(told)
         return event
 
@@ -140,7 +142,7 @@ class LocalGate:
             return "opened"
         return ""
 
-    def _learn_unknown_model(self, told: "_Told") -> Event:
+    def _learn_useless_model(self, told: "_Told") -> Event:
         rules, lock = self._rules, told.model.lock
         event: Event = ""
         if told.probes_key:
@@ -168,13 +170,12 @@ class LocalGate:
             event = "closed"
         if told.probes_key:
             self._key.open()
-            self._bare = 0
             event = "released"
         return event
 
     def _block(self, told: "_Told") -> None:
         if told.report.wait:
-            self._blocked = max(self._blocked, told.now + told.report.wait.total_seconds())
+            told.model.blocked = max(told.model.blocked, told.now + told.report.wait.total_seconds())
 
     def _model(self, model: str) -> _Model:
         return self._models.setdefault(model, _Model())

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Billing", "Signal", "Verdict", "judge_answer", "judge_failure"]
 
-Signal = Literal["well", "busy", "trouble", "parked", "unknown_model"]
+Signal = Literal["well", "busy", "trouble", "parked", "useless_model"]
 """What it says of the provider: it works; its rate limit; it fails; this key is of no use; this model is of none."""
 Billing = Literal["reported", "nothing", "unclear"]
 """``unclear``: it may have been billed, and nobody will tell."""
@@ -209,10 +209,10 @@ def _judge_problem(problem: _Problem) -> Verdict:
     status, told = problem.status, problem.headers.get("x-should-retry", "").strip().lower()
     if problem.code in _SPEND_CODES or _SPEND_TEXTS.search(problem.text):
         return parked("model_spend_limit", "the key's spend limit is reached")
-    if status in (401, 402, 403) or problem.code in _CREDENTIAL_CODES:
-        return parked("model_credentials", "the provider does not take the key")
+    if signal := _shuts_out(problem):
+        return parked("model_credentials", "the provider does not let the key in", signal)
     if status == 404:
-        return parked("model_unknown", "the provider does not know the model", "unknown_model")
+        return parked("model_unknown", "the provider does not know the model", "useless_model")
     if status == 413 or problem.kind in _LONG_TYPES or (status == 400 and _LONG_TEXTS.search(problem.text)):
         return verdict("well", InputTooLongError(f"the input is too long for the model ({problem.label})"))
     if status == 429:
@@ -225,6 +225,13 @@ def _judge_problem(problem: _Problem) -> Verdict:
         code = {529: "model_overloaded", 504: "model_timeout"}.get(status, "model_unavailable")
         return verdict("trouble", ModelAwayError(f"the model fails ({problem.label})", code=code, retry_after=wait))
     return verdict("trouble" if is_passing else "well", BadRequestError(f"the provider refuses ({problem.label})"))
+
+
+def _shuts_out(problem: _Problem) -> Signal | None:
+    """What a key that is not let in is of no use for: 403 speaks of one model; where it is all, each model says so."""
+    if problem.status in (401, 402) or problem.code in _CREDENTIAL_CODES:
+        return "parked"
+    return "useless_model" if problem.status == 403 else None
 
 
 def _away(code: str, detail: str, billing: Billing) -> Verdict:

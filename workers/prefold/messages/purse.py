@@ -12,10 +12,10 @@ import structlog
 from prefold.config.settings import CHUNK_MARGIN
 from prefold.errors import TransientError
 from prefold.messages.asking import Ask
-from prefold.messages.budgets import Budgets
 from prefold.messages.errors import BudgetSpentError
 from prefold.messages.outcomes import Verdict
 from prefold.pricing import BilledTokens, Price, PriceTable
+from prefold.pricing.budgets import Budgets
 from prefold.storage import limits
 from prefold.storage.spending import Held, Settlement, day_of
 from prefold.storage.types import ModelUsage, SessionRef

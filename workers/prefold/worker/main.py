@@ -20,7 +20,7 @@ from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, QUEUES, QueueName, hint_que
 from prefold.worker.going_on import GoingOn, Room
 from prefold.worker.hint_worker import REPLY_SECONDS, HintWorker, work_that_goes_on
 from prefold.worker.runtime import Runtime, close_runtime, prepare, runtime
-from prefold.worker.settings import WorkerSettings
+from prefold.worker.settings import CompactWorkerSettings, WorkerSettings
 
 log = structlog.get_logger(__name__)
 
@@ -36,8 +36,8 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("queue", choices=QUEUES, help="the queue to serve")
     add_flags(parser, WorkerSettings)
     parsed = parser.parse_args(argv)
-    settings = settings_from(WorkerSettings, parsed)
     queue = cast("QueueName", parsed.queue)
+    settings = settings_from(CompactWorkerSettings if queue == COMPACT_QUEUE else WorkerSettings, parsed)
     configure_logging(f"worker-{queue}", settings)
     for name in ("rq.worker", "rq.job", "rq.registry"):
         logging.getLogger(name).setLevel(logging.WARNING)  # one event a second says that it did its maintenance

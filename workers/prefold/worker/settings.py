@@ -3,6 +3,7 @@
 from pydantic import Field
 
 from prefold.config.settings import EmbedderSettings, QueueSettings, RedisSettings, SummarizerSettings, VectorSettings
+from prefold.pricing import AskingSettings
 
 
 class WorkerSettings(RedisSettings, QueueSettings, VectorSettings, EmbedderSettings, SummarizerSettings):
@@ -27,3 +28,7 @@ class WorkerSettings(RedisSettings, QueueSettings, VectorSettings, EmbedderSetti
     builds_memory_mb: int = Field(
         2048, ge=256, le=1_048_576, description="Memory of such a process, from which on it takes no more jobs, in MiB."
     )
+
+
+class CompactWorkerSettings(WorkerSettings, AskingSettings):
+    """Of one that writes summaries: the same settings, and its engine has what it needs."""

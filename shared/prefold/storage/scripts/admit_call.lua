@@ -33,7 +33,7 @@ end
 
 local requests, wait_requests = share('request_tat', tonumber(ARGV[5]), 1)
 local input, wait_input = share('input_tat', tonumber(ARGV[6]), tonumber(ARGV[4]))
-local wait = math.ceil(math.max(wait_requests, wait_input, number('blocked') - now, 0))
+local wait = math.ceil(math.max(wait_requests, wait_input, number(model .. ':blocked') - now, 0))
 if wait > most_wait then return { 'busy', wait, '' } end
 if requests then put('request_tat', requests) end
 if input then put('input_tat', input) end

@@ -1,10 +1,10 @@
 -- What all workers know of a provider's key: one hash. All times are ms of the server's clock.
 --   request_tat, input_tat   when the rate limits will have been paid off (GCRA)
---   blocked                  no call before this: the provider's rate limit
---   bare                     rate limits in a row that did not say for how long
 --   parked, parks, why       the key is of no use until then; how often in a row; the error's code
 --   probe                    "id until": the one call that may try a parked key
 --   <model>:fails            failures in a row
+--   <model>:blocked          no call before this: the provider's rate limit, which each model has of its own
+--   <model>:bare             rate limits in a row that did not say for how long
 --   <model>:open, :opens, :why, :probe   the same of a model's breaker
 local GATE = KEYS[1]
 
