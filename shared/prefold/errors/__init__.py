@@ -29,6 +29,7 @@ __all__ = [
     "TransientError",
     "UnauthenticatedError",
     "UnavailableError",
+    "place_of",
 ]
 
 
@@ -119,3 +120,12 @@ class OverloadedError(TransientError):
     """Refused before it would do harm."""
 
     code = "overloaded"
+
+
+def place_of(error: BaseException) -> str:
+    """Type of an error and the function that raised it. Not its message, which may quote a conversation."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f" in {trace.tb_frame.f_code.co_qualname}, line {trace.tb_lineno}" if trace is not None else ""
+    return f"{type(error).__qualname__}{place}"

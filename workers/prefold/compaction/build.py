@@ -18,14 +18,14 @@ import orjson
 import structlog
 
 from prefold.compaction.engine import Summarizer, SummaryInput
-from prefold.compaction.engines import Engines, Made, place_of
+from prefold.compaction.engines import Engines, Made
 from prefold.compaction.gate.checks import NoGainError, check_gain
 from prefold.compaction.head import Opening, close_head, open_head, repair_head
 from prefold.compaction.lease import LeaseLostError, under_lease
 from prefold.compaction.ledger.collect import Ledger, collect_ledger
 from prefold.compaction.pauses import NO_GAIN, PERMANENT, TRANSIENT, Pauses, failures_with, kept_reason
 from prefold.compaction.reading.turns import TurnCache, language_of
-from prefold.errors import GoneError, NotFoundError, PrefoldError, TransientError
+from prefold.errors import GoneError, NotFoundError, PrefoldError, TransientError, place_of
 from prefold.storage.types import (
     BuildTicket,
     BuiltSummary,

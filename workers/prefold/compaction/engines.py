@@ -22,7 +22,7 @@ from prefold.compaction.reading.turns import TurnCache
 from prefold.compaction.segments.engine import SegmentedSummarizer
 from prefold.compaction.segments.prefix_source import create_prefix
 from prefold.config.settings import CHUNK_MARGIN, SummarizerSettings
-from prefold.errors import RefusedError, TransientError
+from prefold.errors import RefusedError, TransientError, place_of
 from prefold.messages.errors import ModelAwayError, ModelBusyError
 from prefold.tokens import TokenCounter
 
@@ -108,15 +108,6 @@ async def _checked(engine: Summarizer, wanted: SummaryInput) -> Summary:
     summary = await engine.summarize(wanted)
     check_summary(summary, wanted)
     return summary
-
-
-def place_of(error: Exception) -> str:
-    """Type of an error and the function that raised it. Not its message, which may quote the conversation."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f" in {trace.tb_frame.f_code.co_qualname}, line {trace.tb_lineno}" if trace is not None else ""
-    return f"{type(error).__qualname__}{place}"
 
 
 def create_engines(shared: "Runtime", cache: TurnCache, counter: TokenCounter) -> Engines:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 import structlog
 
-from prefold.errors import GoneError, NotFoundError, PrefoldError, TransientError
+from prefold.errors import GoneError, NotFoundError, PrefoldError, TransientError, place_of
 from prefold.jobs.dead_letters import MOST_STARTS, WORKER_DIED, DeadLetter, DeadLetters, running_version, state_of
 from prefold.jobs.names import WorkKind
 from prefold.jobs.starts import Starts, Trail
@@ -149,13 +149,7 @@ class Verdicts:
 
 def reason_of(error: BaseException) -> str:
     """An error without its message, which may quote a conversation: its code, or its type and the place of it."""
-    if isinstance(error, PrefoldError):
-        return error.code
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f" in {trace.tb_frame.f_code.co_qualname}, line {trace.tb_lineno}" if trace is not None else ""
-    return f"{type(error).__qualname__}{place}"
+    return error.code if isinstance(error, PrefoldError) else place_of(error)
 
 
 def names_of(ref: SessionRef) -> dict[str, str]:
