@@ -1,4 +1,6 @@
-"""Sessions erased at random moments, with turns, embeddings and summaries of them under way: nothing of them stays.
+"""Sessions erased at random moments, with turns, embeddings, summaries and facts of them under way: nothing stays.
+
+Then one of the users is erased with all that is left of theirs, while they still talk.
 
 PREFOLD_SEED=7 ./run test tests/chaos/test_erasures.py      the same moments once more
 ./run test-long tests/chaos/test_erasures.py                500 erasures, and the grace in real time
@@ -9,156 +11,30 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
 
-from prefold.client import AsyncPrefold
-from prefold.errors import GoneError
+from prefold.recall.names import COLLECTION_PREFIX
 from prefold.stack.embedded import EmbeddedStack, temporary_stack
 from prefold.stack.redis_server import session_options, with_options
 from prefold.storage.keys import SessionKeys
 from prefold.storage.limits import ERASE_GRACE
 from tests.support.canaries import in_command_logs, in_files, in_keys, in_readable_values, uncompressed
 from tests.support.embedding_server import embedding_server
+from tests.support.erased_lives import Run, Scale, erase_user_who_talks
 from tests.support.logged_roles import embedding_with
 from tests.support.quiet import Stores, opened_stores
 from tests.support.redis import RunningRedis, running_redis
 from tests.support.seeds import seed_of_run, tell
-from tests.support.waiting import wait_until, wait_until_async
+from tests.support.waiting import wait_until
 
-LIMIT_TOKENS = 1_200
-REFUSED = 410
+TURNS_OF_A_DIGEST = 8
+"""A session with fewer may have said too little for one."""
 
-
-@dataclass(frozen=True)
-class Scale:
-    erasures: int
-    at_once: int
-    """Sessions that are talked to at the same time."""
-    waits_for_grace: bool
-
-
-SHORT = Scale(erasures=16, at_once=9, waits_for_grace=False)
-LONG = Scale(erasures=500, at_once=24, waits_for_grace=True)
-
-
-@dataclass
-class Life:
-    """One life of a session, with a string that stands in all that was ever said in it."""
-
-    session: str
-    canary: str
-    incarnation: str = ""
-    is_erased: bool = False
-    acked: list[str] = field(default_factory=list)
-    """Ids of its turns."""
-
-
-@dataclass
-class Run:
-    """What happens to the sessions of one run."""
-
-    url: str
-    stores: Stores
-    scale: Scale
-    rng: random.Random
-    lives: list[Life] = field(default_factory=list)
-    receipts: list[dict[str, Any]] = field(default_factory=list)
-
-    async def all(self) -> None:
-        places = asyncio.Semaphore(self.scale.at_once)
-        async with AsyncPrefold(self.url) as prefold, httpx.AsyncClient(base_url=self.url, timeout=20) as plain:
-            number = 0
-            stories = []
-            left = self.scale.erasures
-            while left:
-                # How it goes on after each erasure: begun anew at once, or never again.
-                erasures = min(left, self.rng.choice((1, 1, 2)))
-                ends_alive = self.rng.random() < 0.5
-                left -= erasures
-                rng = random.Random(f"{self.rng.random()} {number}")
-                story = Story(f"s{number}", erasures, ends_alive, self, rng, prefold, plain)
-                stories.append(story.run(places))
-                number += 1
-            await asyncio.gather(*stories)
-
-    def canaries(self, *, erased: bool) -> list[bytes]:
-        return [life.canary.encode() for life in self.lives if life.is_erased == erased]
-
-
-@dataclass
-class Story:
-    """One session: talked to, erased in the middle of it, perhaps begun anew."""
-
-    session: str
-    erasures: int
-    ends_alive: bool
-    whole: Run
-    rng: random.Random
-    prefold: AsyncPrefold
-    plain: httpx.AsyncClient
-
-    async def run(self, places: asyncio.Semaphore) -> None:
-        async with places:
-            for number in range(self.erasures + self.ends_alive):
-                life = Life(self.session, f"CANARY-{self.session}-{number}-{self.rng.randrange(1 << 40):x}")
-                self.whole.lives.append(life)
-                await self.live(life, to_be_erased=number < self.erasures)
-
-    async def live(self, life: Life, *, to_be_erased: bool) -> None:
-        await self.prefold.create_session(
-            self.session,
-            user="u1",
-            hard_limit_tokens=LIMIT_TOKENS,
-            system=f"Speak of {life.canary}.",
-            metadata={"about": life.canary},
-        )
-        incarnation = self.whole.stores.sessions.hget(SessionKeys.of("default", self.session).meta, "incarnation")
-        life.incarnation = (incarnation or b"").decode()
-        turns = self.rng.randint(1, 24)
-        if not to_be_erased:
-            await self.talk(life, turns)
-            return
-        life.is_erased = True
-        talking = asyncio.create_task(self.talk(life, 10_000))
-        await wait_until_async("enough was said", lambda: has_said(life, turns), timeout=60)
-        await asyncio.sleep(self.rng.random() * 0.3)
-        times = self.rng.choice((1, 1, 1, 2))  # two at once, as a retry that overtakes
-        answers = await asyncio.gather(*(self.plain.delete(f"/v1/sessions/{self.session}") for _ in range(times)))
-        self.whole.receipts += [answer.raise_for_status().json() for answer in answers]
-        await talking  # what was on its way is refused: else it would be said in the next life
-
-    async def talk(self, life: Life, turns: int) -> None:
-        """Turns and tool rounds until there are so many, or until the session is gone."""
-        number = 0
-        while len(life.acked) < turns:
-            batch = self.speech(life, number)
-            number += 1
-            try:
-                await self.prefold.append_many(self.session, batch)
-            except GoneError:
-                return
-            life.acked += [turn["id"] for turn in batch]
-            await asyncio.sleep(self.rng.random() * 0.02)
-
-    def speech(self, life: Life, number: int) -> list[dict[str, Any]]:
-        text = f"Order {number}: {life.canary} is what the parcel to Lyon is called. " * self.rng.randint(1, 5)
-        name = f"{life.canary}-{number}"
-        if self.rng.random() < 0.8:
-            return [{"id": name, "role": "assistant" if number % 2 else "user", "content": text}]
-        use = {"type": "tool_use", "id": f"call_{number}", "name": "find", "input": {"what": life.canary}}
-        result = {"type": "tool_result", "tool_use_id": f"call_{number}", "content": text * 3}
-        return [
-            {"id": f"{name}-call", "role": "assistant", "content": [use]},
-            {"id": f"{name}-result", "role": "user", "content": [result]},
-        ]
-
-
-async def has_said(life: Life, turns: int) -> bool:
-    return len(life.acked) >= turns
+SHORT = Scale(erasures=16, at_once=9, waits_for_grace=False, users=2)
+LONG = Scale(erasures=500, at_once=24, waits_for_grace=True, users=40)
 
 
 @pytest.fixture
@@ -206,9 +82,11 @@ def test_nothing_of_an_erased_life_is_left_in_any_store(
     files = server.server.directory
     wait_until("the rewrites have followed", lambda: not in_files(files, erased), timeout=12)
     wait_until("all work is done", stores.is_quiet, timeout=120)
-    over = {life.incarnation for life in run.lives if life.is_erased}
+    over = run.incarnations(erased=True)
     assert len(over) == scale.erasures
     follow_up(stores, run, at_once=not scale.waits_for_grace)
+    close_all(run)
+    check_memory(stores, run)
 
     # Everything that is stored, with what lives as the proof that one would find it.
     found = in_keys(stores.sessions, [*erased, *living])
@@ -220,6 +98,7 @@ def test_nothing_of_an_erased_life_is_left_in_any_store(
     assert set(in_files(files, [*erased, *living])) == set(living)
     assert not in_files(stack.settings.data_dir, [*erased, *living])  # vectors without words, logs without text
     check_lives(stores, run)
+    check_answers(run)
 
     # Not even the names of those lives, but in the log of the vector store, as the receipts say.
     assert not in_readable_values(stores.stored("*"), over)
@@ -228,6 +107,59 @@ def test_nothing_of_an_erased_life_is_left_in_any_store(
     vectors = stack.settings.data_dir / "vectors"
     wait_until("the vector store has tidied up", lambda: not outside_of_logs(in_files(vectors, names)), timeout=60)
     tell_of_work_in_flight(stack)
+
+    user = run.users[0]
+    theirs = [life.canary.encode() for life in run.living(user)]
+    assert theirs
+    asyncio.run(erase_user_who_talks(run, user))
+    wait_until("all work is done", stores.is_quiet, timeout=120)
+    follow_up(stores, run, at_once=not scale.waits_for_grace)
+    assert in_keys(stores.sessions, run.canaries(erased=True)) == {}
+    assert in_keys(stores.queue, run.canaries(erased=True)) == {}
+    wait_until("the rewrites have followed", lambda: not in_files(files, theirs), timeout=12)
+    check_memory(stores, run)
+    check_lives(stores, run)
+    check_answers(run)
+
+
+def close_all(run: Run) -> None:
+    """Every living session has its digest and its facts, too."""
+    with httpx.Client(base_url=run.url, timeout=20) as client:
+        for life in run.living():
+            address = f"/v1/sessions/{life.session}/close"
+            wait_until("it is closed", lambda: client.post(address, json={}).status_code == 200, timeout=60)  # noqa: B023
+
+
+def check_memory(stores: Stores, run: Run) -> None:
+    """Facts and vectors are those of the living sessions; each of them has some."""
+    points = [point["payload"] for point in stores.points().values()]
+    assert not [payload for payload in points if "CANARY" in repr(payload)]
+    derived = [payload for payload in points if "kind" in payload]
+    texts = {payload["incarnation"] for payload in derived if payload["kind"] != "fact"}
+    talkative = {life.incarnation for life in run.living() if len(life.acked) >= TURNS_OF_A_DIGEST}
+    assert talkative <= texts <= run.incarnations(erased=False)
+    with httpx.Client(base_url=run.url, timeout=20) as client:
+        for user in run.users:
+            rows = client.get(f"/v1/users/{user}/facts", params={"history": True}).raise_for_status().json()["facts"]
+            sessions = {source["session"] for row in rows for source in row["sources"]}
+            assert sessions == {life.session for life in run.living(user)}
+            keys = {payload["key"] for payload in derived if (payload["kind"], payload["user"]) == ("fact", user)}
+            assert keys == {row["id"] for row in rows if row.get("superseded_by") is None}
+
+
+def check_answers(run: Run) -> None:
+    """Nothing that can be read, of anybody, has a word of what was erased."""
+    with httpx.Client(base_url=run.url, timeout=20) as client:
+        read = [client.get(f"/v1/users/{user}/{what}").text for user in run.users for what in ("facts", "graph")]
+        read += [client.post("/v1/search", json={"query": life.canary, "limit": 50}).text for life in run.lives]
+        for life in run.living():
+            address = f"/v1/sessions/{life.session}"
+            asked = {"query": "What is my dog called, and what am I allergic to?"}
+            read += [client.get(f"{address}/context", params=asked).raise_for_status().text]
+            read += [client.get(f"{address}/{what}").raise_for_status().text for what in ("state", "contexts", "turns")]
+    everything = "\n".join(read)
+    assert [one for one in run.canaries(erased=True) if one.decode() in everything] == []
+    assert [one for one in run.canaries(erased=False) if one.decode() not in everything] == []
 
 
 def outside_of_logs(found: dict[bytes, list[str]]) -> list[str]:
@@ -256,7 +188,7 @@ def check_receipts(run: Run) -> None:
     turns = sum(receipt["turns"] for receipt in run.receipts)
     tell(
         f"{len(run.receipts)} receipts for {turns} turns; {busy} found work or vectors that had come in meanwhile, "
-        f"{unsure} name a store that did not answer"
+        f"{unsure} name a store that did not answer, {run.late_receipts} calls were made again"
     )
 
 
@@ -290,6 +222,7 @@ def check_lives(stores: Stores, run: Run) -> None:
     for life in run.lives:
         if not life.is_erased:
             assert stores.sessions.xlen(SessionKeys.of("default", life.session).turns) == len(life.acked)
-    points = [point["payload"]["incarnation"] for point in stores.points().values()]
+    turns = [point for point in stores.points().values() if point["collection"].startswith(COLLECTION_PREFIX)]
+    points = [point["payload"]["incarnation"] for point in turns]
     assert {name: points.count(name) for name in set(points)} == living
     assert sorted(entry.split(":")[0] for entry in stores.due("embed", "compact", "expire")) == ["expire"] * len(living)

@@ -14,12 +14,13 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from prefold.jobs import DeadLetters, JobQueue, queue_connection
+from prefold.jobs import QUEUES, DeadLetters, JobQueue, queue_connection
 from prefold.recall import CollectionSpec, VectorIndex, connect_vectors
 from prefold.storage import Sessions, connect_sessions
+from prefold.storage.embed_types import EmbedSpan
 from prefold.storage.events import TurnEvents
 from prefold.storage.keys import PartitionKeys
-from prefold.storage.types import EmbedSpan, SessionOptions, SessionRef
+from prefold.storage.types import SessionOptions, SessionRef
 from tests.support.logged_roles import LoggedRole, logged_program
 from tests.support.odd_worker import GO, HELD, PROGRAM, OddEmbedder
 from tests.support.redis import RunningRedis
@@ -101,7 +102,7 @@ class Place:
 
     async def until_nothing_is_due(self, timeout: float) -> None:
         async def done() -> bool:
-            return all(item.kind == "expire" for item in await self.sessions.due_sets.due(2**52, 1_000))
+            return all(item.kind in ("expire", "remember") for item in await self.sessions.due_sets.due(2**52, 1_000))
 
         await wait_until_async("nothing is due", done, timeout=timeout)
 
@@ -133,7 +134,7 @@ async def index(vectors: RunningVectors) -> AsyncIterator[VectorIndex]:
 
 SOON = {"odd_execution": "2", "odd_lease": "1.5"}
 """Short times for what depends on their order and not on their length."""
-NAMES = {b"rq:queues", b"rq:workers", b"rq:workers:embed", b"rq:workers:compact"}
+NAMES = {b"rq:queues", b"rq:workers", *(f"rq:workers:{name}".encode() for name in QUEUES)}
 """What RQ keeps for ever: names of what there is now."""
 EAGER = {"retry_seconds": "0.5", "reconcile_seconds": "0.1", "embed_batch_wait_ms": "20"}
 
@@ -230,6 +231,7 @@ async def test_losing_every_key_of_the_queue_costs_nothing_but_time(
     place.dispatcher(**EAGER)
     place.worker("embed", qdrant_url=vectors.url, **SOON)
     place.worker("compact", **SOON)
+    place.worker("memory", qdrant_url=vectors.url, **SOON)
     await place.say("s0", "hold this")
     await place.fill("long", "hold")
     await place.held(2)
@@ -255,10 +257,10 @@ async def test_losing_every_key_of_the_queue_costs_nothing_but_time(
     endless = {key for key in place.queue.keys("[^o]*") if place.queue.ttl(key) == -1}  # the odd ones are the test's
     assert endless <= NAMES
 
-    async def both_are_listed() -> bool:
-        return int(place.queue.scard("rq:workers")) == 2
+    async def all_are_listed() -> bool:
+        return int(place.queue.scard("rq:workers")) == 3
 
-    await wait_until_async("both workers are listed again", both_are_listed)
+    await wait_until_async("all workers are listed again", all_are_listed)
 
 
 async def test_a_dispatcher_that_died_between_reading_and_acknowledging_takes_its_events_up_first(

@@ -45,7 +45,7 @@ def roles(redis_url: str, queue_url: str, vectors: RunningVectors, tmp_path: Pat
         settings = {"qdrant_url": vectors.url, "log_level": "debug", **embedding_with(embedder_url)}
         yield {
             role: living.enter_context(logged_role(tmp_path, role, redis_url, queue_url, **settings))
-            for role in ("dispatcher", "worker embed", "worker compact")
+            for role in ("dispatcher", "worker embed", "worker compact", "worker memory")
         }
 
 

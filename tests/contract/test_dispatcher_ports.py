@@ -11,9 +11,10 @@ from prefold.dispatcher.ports import DueSets, Jobs
 from prefold.dispatcher.ports import TurnEvents as Events
 from prefold.jobs import JobQueue, queue_connection
 from prefold.storage.due import DueSets as StoredDueSets
+from prefold.storage.embed_types import EmbedSpan
 from prefold.storage.events import TurnEvents
 from prefold.storage.keys import PARTITIONS, SessionKeys
-from prefold.storage.types import DueItem, EmbedSpan, SessionRef, TurnEvent
+from prefold.storage.types import DueItem, SessionRef, TurnEvent
 from tests.support.dispatching import FakeDueSets, FakeEvents, FakeJobs
 
 A = SessionRef("acme", "a", "a1")

@@ -11,8 +11,9 @@ import pytest
 from prefold.errors import RefusedError
 from prefold.recall import CollectionSpec, TurnPoint, TurnRange, connect_vectors, document_words
 from prefold.storage import connect_sessions
+from prefold.storage.embed_types import EmbedDebt, MarkOutcome, Purge
 from prefold.storage.limits import ERASE_GRACE, milliseconds
-from prefold.storage.types import EmbedDebt, MarkOutcome, Purge, SessionRef
+from prefold.storage.types import SessionRef
 from prefold.worker.ports import TurnLog, TurnStore
 from prefold.worker.turn_store import MadeIndex
 from tests.support.embedding import FakeTurnLog, FakeTurnStore

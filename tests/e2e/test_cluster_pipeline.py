@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from prefold.embedding import create_embedder
-from prefold.recall import CollectionSpec, connect_vectors, query_words
+from prefold.recall import CollectionSpec, connect_vectors
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.types import SessionOptions
 from tests.support.cluster import RunningCluster, home, mended, one_at, one_of_each
@@ -64,5 +64,5 @@ async def test_an_append_leads_to_vectors_and_to_a_standby_on_every_primary(
             turns += await fill(sessions, late)
             names.append(late)
             await wait_until_async("those of the new primary too", all_done, timeout=60)
-            hits = await index.search(TENANT, vector=embedder.embed_query("broken cups"), words=query_words("cups"))
+            hits = await index.search(TENANT, vector=embedder.embed_query("broken cups"), query="cups")
             assert hits and {hit.ref.session for hit in hits} <= set(names)

@@ -25,7 +25,16 @@ def test_an_erased_session_is_in_no_store_and_in_no_answer() -> None:
         counts = {name: count for name, count in receipt.items() if name.endswith("_left")}
         assert (receipt["turns"], receipt["not_checked"]) == (1, [])
         assert counts == dict.fromkeys(
-            ("keys_left", "events_left", "due_left", "dead_letters_left", "commands_left", "jobs_left", "vectors_left"),
+            (
+                "keys_left",
+                "events_left",
+                "due_left",
+                "dead_letters_left",
+                "commands_left",
+                "jobs_left",
+                "vectors_left",
+                "facts_left",
+            ),
             0,
         )
         assert [hit.session for hit in prefold.search("heron password")] == ["kept"]

@@ -1,25 +1,21 @@
 """The README's requests are sent, its answers compared, its Python run; and the Python of the page on summaries."""
 
 import json
-import re
-import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
-import httpx
 import pytest
 
 from prefold.stack.embedded import temporary_stack
 from tests.support.messages_api import MessagesApi, serving, text
+from tests.support.pages import ADDRESS, checked_blocks, curl
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text("utf-8")
 SUMMARIES = (ROOT / "docs" / "summaries.md").read_text("utf-8")
-BLOCK = re.compile(r"<!-- checked: (\w+) -->\n```\w+\n(.*?)```", re.DOTALL)
-ADDRESS = "http://127.0.0.1:7077"
 
 
 @pytest.fixture(scope="module")
@@ -29,20 +25,7 @@ def gateway() -> Iterator[str]:
 
 
 def blocks(kind: str, page: str = README) -> list[str]:
-    return [block for name, block in BLOCK.findall(page) if name == kind]
-
-
-def curl(command: str, gateway: str) -> Any:
-    """What ``curl`` would do with the options that the README uses."""
-    words = shlex.split(command.replace("\\\n", " "))
-    assert words[:2] == ["curl", "-s"]
-    url, options = words[2].replace(ADDRESS, gateway), dict(zip(words[3::2], words[4::2], strict=True))
-    name, _, value = options.pop("-H", ":").partition(":")
-    body = options.pop("-d", None)
-    assert not options
-    headers = {name: value.strip()} if name else {}
-    answer = httpx.request("POST" if body else "GET", url, content=body, headers=headers)
-    return answer.raise_for_status().json()
+    return [block for name, block in checked_blocks(page) if name == kind]
 
 
 @pytest.mark.timeout(120)

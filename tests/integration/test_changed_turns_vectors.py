@@ -22,7 +22,8 @@ from prefold.recall import CollectionSpec, TurnPoint, VectorIndex, connect_vecto
 from prefold.recall.server import VectorServer
 from prefold.recall.transport import HttpTransport
 from prefold.storage import Sessions, connect_sessions
-from prefold.storage.types import EmbedSpan, SessionOptions, SessionRef
+from prefold.storage.embed_types import EmbedSpan
+from prefold.storage.types import SessionOptions, SessionRef
 from prefold.tokens import load_counter
 from prefold.worker.embed_pass import EmbedOptions, EmbedPass
 from prefold.worker.turn_store import MadeIndex
@@ -169,6 +170,17 @@ async def test_a_removed_turn_is_not_embedded_again(bench: Bench) -> None:
     await bench.embed(ref)
     assert await bench.stored(ref) == {(2, 0)}
     assert await bench.found("removed order") == ["the weather is fine"]
+
+
+async def test_a_turn_that_is_gone_does_not_hide_one_that_says_the_same(bench: Bench) -> None:
+    refs = [await bench.say("my parcel is late", session=name) for name in ("s", "t", "u")]
+    await bench.embed(*refs)
+    for left in (2, 1, 0):
+        (found,) = await bench.finder.find("acme", "late parcel", limit=20)
+        assert found.text == "my parcel is late"
+        assert found.copies >= left
+        await bench.sessions.erase("acme", found.session)  # the vectors stay, as when the store does not answer
+    assert await bench.finder.find("acme", "late parcel", limit=20) == []
 
 
 async def test_a_rewound_session_is_embedded_to_its_head_and_no_longer_due(bench: Bench) -> None:

@@ -91,7 +91,7 @@ async def test_due_entries_and_events_may_both_be_lost(
     async with dispatcher(redis_url, queue_url):
 
         async def restored() -> bool:
-            return bool(await redis.zcard(PartitionKeys.of(HOME).due) == 2 * len(NAMES))
+            return bool(await redis.zcard(PartitionKeys.of(HOME).due) == 3 * len(NAMES))
 
         await wait_until_async("the sweep at the start has put them back", restored)
         await make_due(redis, SessionKeys.of("acme", NAMES[0]))

@@ -26,9 +26,10 @@ from prefold.jobs import (
     queue_connection,
 )
 from prefold.storage import Sessions, connect_sessions
+from prefold.storage.embed_types import EmbedSpan
 from prefold.storage.events import GROUP, TurnEvents
 from prefold.storage.keys import PartitionKeys, SessionKeys
-from prefold.storage.types import AppendResult, EmbedSpan, SessionOptions, SessionRef
+from prefold.storage.types import AppendResult, SessionOptions, SessionRef
 from prefold.tokens import load_counter
 from tests.support.redis import RunningRedis, running_redis
 from tests.support.waiting import wait_until_async

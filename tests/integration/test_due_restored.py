@@ -12,9 +12,10 @@ from prefold.dispatcher.main import SessionsOwing
 from prefold.dispatcher.sweep import Sweep, SweepOptions, SweepReport
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.keys import PartitionKeys, SessionKeys, partition_of
-from prefold.storage.limits import EMBED_GRACE, milliseconds
+from prefold.storage.limits import CLOSE_AFTER, EMBED_GRACE, milliseconds
+from prefold.storage.memory_types import MemoryTicket
 from prefold.storage.types import DueItem, SessionOptions, SessionRef
-from tests.support.storage import TENANT, append, begin, turn
+from tests.support.storage import LEASE_MS, TENANT, append, begin, turn
 
 COLLECTION = "turns_small_4"
 WORDS = "There is a lot to say about the harbour of Lisbon, its ships, its cranes and its gulls. "
@@ -57,6 +58,24 @@ async def past_soft_threshold(sessions: Sessions, session: str) -> SessionRef:
     return ref
 
 
+async def close(sessions: Sessions, ref: SessionRef) -> None:
+    """As a memory worker does it."""
+    await sessions.ask_close(ref.tenant, ref.session)
+    ticket = await sessions.begin_memory(ref, lease_ms=LEASE_MS)
+    assert isinstance(ticket, MemoryTicket), ticket
+    assert await sessions.end_memory(ticket, upto=ticket.upto, closed=True) == "ended"
+
+
+async def test_the_wish_to_close_a_session_comes_back_until_it_is_closed(sessions: Sessions, redis: Redis) -> None:
+    ref = (await append(sessions, turn("user", "one"), session="s")).ref
+    await sessions.ask_close(TENANT, "s")
+    await lose_due(redis, "s")
+    await sweep(redis)
+    assert (await due(sessions))["remember", "s"] <= time.time_ns() // 1_000_000 + milliseconds(EMBED_GRACE)
+    await close(sessions, ref)
+    assert ("remember", "s") not in await due(sessions)
+
+
 async def test_where_nothing_is_missing_nothing_is_written(sessions: Sessions, redis: Redis) -> None:
     await past_soft_threshold(sessions, "long")
     await append(sessions, turn("user", "hello"), session="short")
@@ -70,12 +89,13 @@ async def test_where_nothing_is_missing_nothing_is_written(sessions: Sessions, r
 async def test_every_kind_of_lost_entry_comes_back_as_it_was(sessions: Sessions, redis: Redis) -> None:
     await past_soft_threshold(sessions, "long")
     before = await due(sessions)
-    assert {kind for kind, _ in before} == {"embed", "compact", "expire"}
+    assert {kind for kind, _ in before} == {"embed", "compact", "remember", "expire"}
     await lose_due(redis, "long")
-    assert (await sweep(redis)).restored == 3
+    assert (await sweep(redis)).restored == 4
     after = await due(sessions)
     assert after.keys() == before.keys()
     assert abs(after["expire", "long"] - before["expire", "long"]) < milliseconds(timedelta(minutes=1))
+    assert after["remember", "long"] == (await sessions.view(TENANT, "long")).updated_at_ms + milliseconds(CLOSE_AFTER)
     now_ms = time.time_ns() // 1_000_000
     assert after["embed", "long"] <= now_ms + milliseconds(EMBED_GRACE)
     assert after["compact", "long"] <= now_ms
@@ -93,6 +113,7 @@ async def test_an_append_after_the_restoration_finds_its_entry_and_loses_none(se
 async def test_what_is_done_does_not_come_back(sessions: Sessions, redis: Redis) -> None:
     ref = (await append(sessions, turn("user", "one"), session="s")).ref
     await sessions.mark_embedded(ref, 1, COLLECTION)
+    await close(sessions, ref)
     await lose_due(redis, "s")
     assert (await sweep(redis)).restored == 1
     assert {kind for kind, _ in await due(sessions)} == {"expire"}
@@ -148,7 +169,7 @@ async def test_each_ended_life_of_a_session_is_remembered(sessions: Sessions, re
 async def test_a_session_of_any_name_is_found(sessions: Sessions, redis: Redis, name: str) -> None:
     await append(sessions, turn("user", "one"), session=name)
     await lose_due(redis, name)
-    assert (await sweep(redis)).restored == 2
+    assert (await sweep(redis)).restored == 3
     assert ("embed", name) in await due(sessions)
 
 
@@ -170,5 +191,5 @@ async def test_due_sets_of_all_partitions_may_go_at_once(sessions: Sessions, red
         await append(sessions, turn("user", "one"), session=name)
     keys = {SessionKeys.of(TENANT, name).due for name in names}
     await redis.delete(*keys)
-    assert (await sweep(redis)).restored == 2 * len(names)
+    assert (await sweep(redis)).restored == 3 * len(names)
     assert {session for kind, session in await due(sessions) if kind == "embed"} == set(names)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from redis.asyncio import Redis
 
+from prefold.facts import FactBook, Source, Stated
 from prefold.gateway.answers import Remains
 from prefold.gateway.finding import Hit
 from prefold.gateway.rewriting import opened_rewrites
@@ -16,7 +17,7 @@ from prefold.jobs.dead_letters import DeadLetter, DeadLetters
 from prefold.stack.redis_server import with_options
 from prefold.storage import Sessions
 from prefold.storage.events import GROUP, TurnEvents
-from prefold.storage.keys import SessionKeys, partition_of, partition_tag, slot_of
+from prefold.storage.keys import SessionKeys, UserKeys, partition_of, partition_tag, slot_of, slot_of_key
 from prefold.storage.store_files import FileKind, KeptFiles, Started, StoreFiles
 from prefold.storage.types import ErasedSession, SessionRef
 from tests.support.gateway import Served, served_gateway
@@ -62,6 +63,11 @@ async def due_naming(served: Served, session: str) -> list[str]:
 def of_primary(number: int) -> str:
     """A session that the primary of that third of the slots has."""
     slots = {name: slot_of(partition_tag(partition_of("default", name))) for name in map(str, range(100))}
+    return next(name for name, slot in slots.items() if slot * 3 // 16384 == number)
+
+
+def user_of_primary(number: int) -> str:
+    slots = {name: slot_of_key(UserKeys.of("default", name).meta) for name in map(str, range(100))}
     return next(name for name, slot in slots.items() if slot * 3 // 16384 == number)
 
 
@@ -174,7 +180,7 @@ async def test_a_repeat_that_meets_a_new_life_spares_it(served: Served, monkeypa
     served.index.hits.append(await embedded(served))
     living = served.index.hits[1]
 
-    async def erased_before(_sessions: Sessions, _tenant: str, session: str) -> ErasedSession:
+    async def erased_before(_sessions: Sessions, _tenant: str, session: str, **_given: str) -> ErasedSession:
         return ErasedSession(session, "", 0, 0)  # the new life began after the script of the repeat
 
     monkeypatch.setattr(Sessions, "erase", erased_before)
@@ -188,7 +194,12 @@ async def test_a_repeat_that_meets_a_new_life_spares_it(served: Served, monkeypa
     )
     assert (await served.client.get(f"{SESSION}/turns")).json()["turns"][0]["content"] == TURN["content"]
     assert len(await events_naming(served, "s1")) == 1
-    assert [entry.split(":")[0] for entry in await due_naming(served, "s1")] == ["embed", "expire", "expire"]
+    assert [entry.split(":")[0] for entry in await due_naming(served, "s1")] == [
+        "embed",
+        "expire",
+        "expire",
+        "remember",
+    ]
 
 
 async def test_an_erasure_stays_due_for_the_worker_to_look_again(served: Served) -> None:
@@ -268,6 +279,39 @@ async def test_words_of_a_removed_turn_go_from_the_log_of_slow_commands(served: 
         await client.config_set("slowlog-log-slower-than", 10_000)
 
 
+@pytest.mark.parametrize("erased", [SESSION, f"{SESSION}/turns/m1"], ids=["session", "turn"])
+async def test_words_of_its_users_facts_go_from_the_log_of_slow_commands(served: Served, erased: str) -> None:
+    client = served.sessions.client
+    await served.client.put(SESSION, json={"user": "ada"})
+    await served.client.post(f"{SESSION}/turns", json=TURN)
+    life = (await served.sessions.view("default", "s1")).ref
+    await client.execute_command("SLOWLOG", "RESET")  # type: ignore[no-untyped-call]
+    await client.config_set("slowlog-log-slower-than", 0)
+    try:
+        await know_of(served, life, "ada")
+    finally:
+        await client.config_set("slowlog-log-slower-than", 10_000)
+    assert b"CANARY" in await slow_log(client)
+    assert (await served.client.delete(erased)).json()["facts_withdrawn"] == 1
+    assert b"CANARY" not in await slow_log(client)
+
+
+async def know_of(served: Served, life: SessionRef, user: str) -> None:
+    """A fact that the turn states, as a memory worker learns it."""
+    now_ms = time.time_ns() // 1_000_000
+    said = Stated(
+        "user",
+        "secret",
+        "CANARY-7731",
+        "other",
+        0.9,
+        TURN["content"],
+        Source(life.session, life.incarnation, "m1", 1, 0),
+        now_ms,
+    )
+    await FactBook(served.sessions.users).learn("default", user, [said], now_ms=now_ms)
+
+
 async def test_what_the_server_does_not_let_us_do_is_named() -> None:
     with running_redis(with_options(IN_MEMORY, appendonly="yes")) as server:
         async with Redis.from_url(server.url) as admin:
@@ -294,6 +338,28 @@ async def test_on_a_cluster_the_server_of_the_session_is_the_one_that_is_asked(c
             until = {one["where"]: one["until"] for one in receipt["remains"]}
             assert until["redis append-only file"] in (STARTED, OWED)
             assert "files of its replicas" in until
+
+
+@pytest.mark.parametrize("erased", ["", "/turns/m1"], ids=["session", "turn"])
+async def test_on_a_cluster_the_server_of_its_user_is_asked_too(
+    cluster_url: str, monkeypatch: pytest.MonkeyPatch, erased: str
+) -> None:
+    asked: list[str] = []
+    write_anew = StoreFiles.write_anew
+
+    async def noted(files: StoreFiles, kind: FileKind, key: str) -> Started:
+        asked.append(files.place(key))
+        return await write_anew(files, kind, key)
+
+    monkeypatch.setattr(StoreFiles, "write_anew", noted)
+    session, user = of_primary(0), user_of_primary(1)
+    async with served_gateway(cluster_url) as served:
+        await served.client.put(f"/v1/sessions/{session}", json={"user": user})
+        await served.client.post(f"/v1/sessions/{session}/turns", json=TURN)
+        await know_of(served, (await served.sessions.view("default", session)).ref, user)
+        assert (await served.client.delete(f"/v1/sessions/{session}{erased}")).json()["facts_withdrawn"] == 1
+        assert len(set(asked)) == 2
+        await served.client.delete(f"/v1/sessions/{session}")
 
 
 async def test_sessions_that_were_forked_from_it_are_named_and_stay(served: Served) -> None:

@@ -8,57 +8,18 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
-from prefold.stack.leash import leashed
 from prefold.stack.redis_server import session_options
+from tests.support.gateway_process import RunningGateway, running_gateway
 from tests.support.redis import RunningRedis, running_redis
 from tests.support.vectors import RunningVectors, python_environment, running_vectors
 from tests.support.waiting import wait_until
 
 TURN = {"id": "a", "role": "user", "content": "Where is my parcel?"}
-
-
-class RunningGateway:
-    def __init__(self, folder: Path, *flags: str) -> None:
-        self._log = folder / "gateway.log"
-        base = [sys.executable, "-m", "prefold.cli.main", "gateway", "--log-format", "json", "--port", "0"]
-        with self._log.open("wb") as log:
-            self.process = subprocess.Popen(
-                leashed([*base, *flags]), stdin=subprocess.PIPE, stdout=log, stderr=log, env=python_environment()
-            )
-
-    def events(self) -> list[dict[str, object]]:
-        lines = self._log.read_text("utf-8").splitlines()
-        return [json.loads(line) for line in lines if line.startswith("{") and line.endswith("}")]
-
-    def text(self) -> str:
-        return self._log.read_text("utf-8")
-
-    def ready_url(self) -> str:
-        if (code := self.process.poll()) is not None:
-            raise AssertionError(f"the gateway ended with {code}: {self.text()[-2000:]}")
-        return next((str(event["url"]) for event in self.events() if event["event"] == "gateway_ready"), "")
-
-    def end(self) -> None:
-        if self.process.poll() is None:
-            self.process.kill()
-        self.process.wait(10)
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-
-
-@contextmanager
-def running_gateway(folder: Path, *flags: str) -> Iterator[tuple[RunningGateway, str]]:
-    gateway = RunningGateway(folder, *flags)
-    try:
-        yield gateway, wait_until("the gateway is ready", gateway.ready_url, timeout=20)
-    finally:
-        gateway.end()
 
 
 @pytest.fixture(scope="module")
@@ -111,6 +72,44 @@ def test_a_search_over_an_empty_store_of_vectors_finds_nothing(gateway: tuple[Ru
     _, url = gateway
     answer = httpx.post(f"{url}/v1/search", json={"query": "parcel"}, timeout=20)
     assert (answer.status_code, answer.json()) == (200, {"results": []})
+
+
+def test_a_fact_is_found_by_its_vector_until_its_user_is_erased(gateway: tuple[RunningGateway, str]) -> None:
+    _, url = gateway
+    facts = f"{url}/v1/users/p9/facts"
+
+    def found() -> list[str]:
+        answer = httpx.post(f"{url}/v1/search", json={"query": "Lisbon", "kinds": ["fact"], "user": "p9"}, timeout=20)
+        return [one["text"].partition(" (said")[0] for one in answer.json()["results"]]
+
+    def answers() -> bool:
+        return httpx.post(f"{url}/v1/search", json={"query": "Lisbon"}, timeout=20).status_code == 200
+
+    wait_until("the embedder is loaded, for which a write does not wait", answers, timeout=40)
+    assert found() == []
+    made = httpx.post(
+        facts, json={"relation": "lives_in", "object": "Lisbon", "category": "location"}, timeout=20
+    ).json()
+    assert found() == ["User lives in Lisbon"]
+    assert httpx.delete(f"{facts}/{made['id']}", timeout=20).json()["vectors_left"] == 0
+    assert found() == []
+    httpx.post(facts, json={"relation": "lives_in", "object": "Lisbon", "category": "location"}, timeout=20)
+    receipt = httpx.delete(f"{url}/v1/users/p9", timeout=60).json()
+    assert (receipt["facts"], receipt["facts_left"], receipt["vectors_left"]) == (1, 0, 0)
+    assert found() == []
+
+
+def test_listeners_do_not_hold_up_the_end_of_the_process(store: RunningRedis, tmp_path: Path) -> None:
+    flags = ("--redis-url", store.url, "--qdrant-url", "http://127.0.0.1:9")
+    with running_gateway(tmp_path, *flags) as (running, url):
+        httpx.put(f"{url}/v1/sessions/e1", json={}, timeout=20)
+        with httpx.stream("GET", f"{url}/v1/sessions/e1/events", timeout=20) as stream:
+            pieces = stream.iter_raw()
+            assert next(pieces).startswith(b"retry: ")
+            running.process.send_signal(signal.SIGTERM)
+            assert b"".join(pieces) == b""  # ended as an answer ends, not broken off
+        assert running.process.wait(20) == 0
+        assert not [event for event in running.events() if event.get("level") in ("error", "critical")], running.text()
 
 
 def test_a_context_with_a_query_is_served_whatever_recall_does(gateway: tuple[RunningGateway, str]) -> None:

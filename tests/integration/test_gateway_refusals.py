@@ -269,16 +269,6 @@ async def test_an_unknown_path_and_an_unknown_method_are_told_apart(served: Serv
     assert answer.headers["allow"] == "GET, POST, HEAD"
 
 
-async def test_calls_that_are_still_to_come_say_so(served: Served) -> None:
-    for method, path in (
-        ("DELETE", "/v1/users/u1"),
-        ("POST", "/v1/sessions/s1/close"),
-        ("GET", "/v1/users/u/facts"),
-    ):
-        answer = await served.client.request(method, path)
-        assert (answer.status_code, answer.json()["code"]) == (501, "not_implemented")
-
-
 async def test_every_answer_bears_an_id_and_takes_over_a_sensible_one(served: Served) -> None:
     ours = [(await served.client.get("/livez")).headers["x-request-id"] for _ in range(2)]
     assert ours[0] != ours[1]

@@ -71,6 +71,7 @@ async def test_a_search_gives_the_turns_verbatim_and_best_first(served: Served) 
             "role": "user",
             "text": "Where is my parcel?",
             "score": 0.7,
+            "copies": 0,
         },
         {
             "kind": "turn",
@@ -80,6 +81,7 @@ async def test_a_search_gives_the_turns_verbatim_and_best_first(served: Served) 
             "role": "user",
             "text": "It was blue",
             "score": 0.4,
+            "copies": 0,
         },
     ]
 

@@ -10,8 +10,9 @@ from rq.serializers import JSONSerializer
 
 from prefold.jobs import JobQueue, QueueName, decode_spans, hint_queue, queue_connection
 from prefold.jobs.naming import jobs_naming, take_out
+from prefold.storage.embed_types import EmbedSpan
 from prefold.storage.keys import starts_key
-from prefold.storage.types import EmbedSpan, SessionRef
+from prefold.storage.types import SessionRef
 
 GONE = EmbedSpan("acme", "gone", "a1", 1, 4)
 GONE_TOO = EmbedSpan("acme", "gone", "b2", 1, 2)

@@ -21,7 +21,8 @@ from prefold.jobs import (
     hint_queue,
     queue_connection,
 )
-from prefold.storage.types import EmbedSpan, SessionRef
+from prefold.storage.embed_types import EmbedSpan
+from prefold.storage.types import SessionRef
 from tests.support.redis import running_redis
 
 SPANS = [EmbedSpan("acme", "s1", "a1", 1, 4), EmbedSpan("acme", "s2", "b2", 7, 7)]

@@ -16,14 +16,12 @@ from prefold.embedding import CosineScale
 from prefold.errors import ConfigurationError, InvalidInputError, UnavailableError
 from prefold.recall import (
     CollectionSpec,
-    SparseWords,
     TurnHit,
     TurnPoint,
     TurnRange,
     VectorIndex,
     connect_vectors,
     document_words,
-    query_words,
 )
 from prefold.recall.fuse import WORD_WEIGHT, highest_idf
 from prefold.storage.types import SessionRef
@@ -32,7 +30,6 @@ from tests.support.vectors import RunningVectors, running_vectors
 
 DIMENSION = 8
 SPEC = CollectionSpec("test-embedder", DIMENSION)
-NO_WORDS = SparseWords((), ())
 
 
 @pytest.fixture(scope="module")
@@ -88,12 +85,13 @@ def seqs(hits: Sequence[TurnHit]) -> list[int]:
 
 async def test_a_hit_names_the_turn_and_carries_its_scores(index: VectorIndex) -> None:
     await index.upsert([turn(3, "tea with milk"), turn(4, "coffee")])
-    [best, _] = await index.search("acme", vector=turn(3).vector, words=query_words("milk"))
+    [best, _] = await index.search("acme", vector=turn(3).vector, query="milk")
     assert best.ref == SessionRef("acme", "s1", "i1")
     assert (best.seq, best.revision, best.role, best.user) == (3, 0, "user", "ann")
     assert best.ts_ms == 1_700_000_000_003
     assert best.cosine == pytest.approx(1.0)
-    assert best.score == pytest.approx(1.0 + WORD_WEIGHT * best.word_share)
+    assert best.score >= 1.0 + WORD_WEIGHT * best.word_share
+    assert best.copies == 0
 
 
 async def test_writing_twice_changes_nothing(index: VectorIndex) -> None:
@@ -104,7 +102,7 @@ async def test_writing_twice_changes_nothing(index: VectorIndex) -> None:
 
 async def test_nothing_of_another_tenant_is_ever_found_counted_or_deleted(index: VectorIndex) -> None:
     await index.upsert([turn(1, "secret plan", tenant="other"), turn(2, "plan", tenant="acme")])
-    hits = await index.search("acme", vector=turn(1).vector, words=query_words("secret plan"), limit=50)
+    hits = await index.search("acme", vector=turn(1).vector, query="secret plan", limit=50)
     assert [(hit.ref.tenant, hit.seq) for hit in hits] == [("acme", 2)]
     await index.delete("acme")
     assert (await index.count("acme"), await index.count("other")) == (0, 1)
@@ -112,21 +110,26 @@ async def test_nothing_of_another_tenant_is_ever_found_counted_or_deleted(index:
 
 async def test_what_others_say_does_not_move_a_tenants_scores(index: VectorIndex) -> None:
     await index.upsert([turn(1, "budget october"), turn(2, "october")])
-    before = await index.search("acme", vector=axis(1), words=query_words("budget october"))
+    before = await index.search("acme", vector=axis(1), query="budget october")
     await index.upsert([turn(seq, "budget budget", tenant="other") for seq in range(200)])
-    after = await index.search("acme", vector=axis(1), words=query_words("budget october"))
+    after = await index.search("acme", vector=axis(1), query="budget october")
     assert [hit.score for hit in after] == pytest.approx([hit.score for hit in before])
 
 
-async def test_the_score_is_cosine_plus_the_share_of_reachable_bm25(index: VectorIndex) -> None:
-    await index.upsert([turn(1, "alpha beta"), turn(2, "alpha"), turn(3, "gamma"), turn(4, "delta")])
-    hits = await index.search("acme", vector=axis(0), words=query_words("alpha beta omega"))
+async def test_the_word_share_is_that_of_the_reachable_bm25_in_turn_and_window(index: VectorIndex) -> None:
+    texts = {1: "alpha beta", 2: "alpha", 3: "gamma", 4: "delta"}
+    await index.upsert([turn(seq, text, session=f"s{seq}") for seq, text in texts.items()])
+    hits = await index.search("acme", vector=axis(0), query="alpha beta omega")
     idf = {word: np.log(1 + (4 - n + 0.5) / (n + 0.5)) for word, n in (("alpha", 2), ("beta", 1))}
     reachable = 0.6 * 1.9 * (idf["alpha"] + idf["beta"] + highest_idf(4))
-    weight_of_two, weight_of_one = document_words("alpha beta").values[0], document_words("alpha").values[0]
+
+    def weight(words: int) -> float:
+        """Of a word that stands once: the mean of turn and window, which are measured by their usual lengths."""
+        return float(np.mean([1.9 / (1 + 0.9 * (0.6 + 0.4 * words / usual)) for usual in (40, 160)]))
+
     by_seq = {hit.seq: hit for hit in hits}
-    assert by_seq[1].word_share == pytest.approx(weight_of_two * sum(idf.values()) / reachable, rel=1e-3)
-    assert by_seq[2].word_share == pytest.approx(weight_of_one * idf["alpha"] / reachable, rel=1e-3)
+    assert by_seq[1].word_share == pytest.approx(weight(2) * sum(idf.values()) / reachable, rel=1e-3)
+    assert by_seq[2].word_share == pytest.approx(weight(1) * idf["alpha"] / reachable, rel=1e-3)
     assert by_seq[3].word_share == 0.0
     assert [hit.seq for hit in hits[:2]] == [1, 2]
 
@@ -134,7 +137,7 @@ async def test_the_score_is_cosine_plus_the_share_of_reachable_bm25(index: Vecto
 async def test_a_turn_found_by_its_words_alone_has_its_true_cosine(index: VectorIndex) -> None:
     crowd = [turn(7 * n + 1, "chatter") for n in range(60)]  # all nearer to the query than the one we look for
     await index.upsert([*crowd, turn(2, "passport number", lean=0.5)])
-    hits = await index.search("acme", vector=turn(1).vector, words=query_words("passport"), limit=100)
+    hits = await index.search("acme", vector=turn(1).vector, query="passport", limit=100)
     [found] = [hit for hit in hits if hit.seq == 2]
     assert found.cosine == pytest.approx(float(turn(1).vector @ turn(2, lean=0.5).vector), abs=1e-5)
     assert found.word_share > 0.5
@@ -142,41 +145,41 @@ async def test_a_turn_found_by_its_words_alone_has_its_true_cosine(index: Vector
 
 async def test_words_alone_and_a_vector_alone_are_enough(index: VectorIndex) -> None:
     await index.upsert([turn(1, "tea"), turn(2, "coffee")])
-    by_words = await index.search("acme", vector=None, words=query_words("coffee"))
-    by_vector = await index.search("acme", vector=turn(1).vector, words=NO_WORDS)
-    assert [(hit.seq, hit.cosine) for hit in by_words] == [(2, None)]
+    by_words = await index.search("acme", vector=None, query="coffee")
+    by_vector = await index.search("acme", vector=turn(1).vector, query="")
+    assert (by_words[0].seq, by_words[0].cosine) == (2, None)
     assert seqs(by_vector) == [1, 2]
-    assert await index.search("acme", vector=None, words=NO_WORDS) == []
+    assert await index.search("acme", vector=None, query="") == []
 
 
 async def test_a_turn_without_words_is_found_by_its_vector(index: VectorIndex) -> None:
     await index.upsert([turn(1, ""), turn(2, "coffee")])
-    assert seqs(await index.search("acme", vector=turn(1).vector, words=query_words("sugar"), limit=1)) == [1]
+    assert seqs(await index.search("acme", vector=turn(1).vector, query="sugar", limit=1)) == [1]
 
 
 async def test_the_models_scale_is_applied_to_the_cosine(vectors: RunningVectors, index: VectorIndex) -> None:
     await index.upsert([turn(1)])
     async with connect_vectors(vectors.url, SPEC, scale=CosineScale(floor=0.75, span=0.25)) as scaled:
-        [hit] = await scaled.search("acme", vector=axis(1, 0.5), words=NO_WORDS)
+        [hit] = await scaled.search("acme", vector=axis(1, 0.5), query="")
     assert hit.cosine == pytest.approx((float(axis(1, 0.5) @ axis(2)) - 0.75) / 0.25, abs=1e-4)
 
 
 async def test_user_and_session_narrow_the_search(index: VectorIndex) -> None:
     await index.upsert([turn(1, user="ann"), turn(2, user="bob"), turn(3, user="bob", session="s2")])
-    assert sorted(seqs(await index.search("acme", vector=axis(1), words=NO_WORDS, user="bob"))) == [2, 3]
-    assert seqs(await index.search("acme", vector=axis(1), words=NO_WORDS, user="bob", session="s2")) == [3]
+    assert sorted(seqs(await index.search("acme", vector=axis(1), query="", user="bob"))) == [2, 3]
+    assert seqs(await index.search("acme", vector=axis(1), query="", user="bob", session="s2")) == [3]
 
 
 async def test_of_two_revisions_of_a_turn_the_newer_one_is_found(index: VectorIndex) -> None:
     await index.upsert([turn(1, "old words"), turn(1, "new words", revision=1)])
-    hits = await index.search("acme", vector=turn(1).vector, words=query_words("old words"))
+    hits = await index.search("acme", vector=turn(1).vector, query="old words")
     assert [(hit.seq, hit.revision) for hit in hits] == [(1, 1)]
 
 
 async def test_the_limit_keeps_the_best(index: VectorIndex) -> None:
-    await index.upsert([turn(seq, "tea " * seq) for seq in range(1, 20)])
-    everything = await index.search("acme", vector=axis(3), words=query_words("tea"), limit=100)
-    some = await index.search("acme", vector=axis(3), words=query_words("tea"), limit=4)
+    await index.upsert([turn(seq, "tea " * seq + f"cup{seq}") for seq in range(1, 20)])
+    everything = await index.search("acme", vector=axis(3), query="tea", limit=100)
+    some = await index.search("acme", vector=axis(3), query="tea", limit=4)
     assert [hit.score for hit in everything] == sorted((hit.score for hit in everything), reverse=True)
     assert some == everything[:4]
 
@@ -218,12 +221,12 @@ async def test_a_wrong_vector_is_refused_before_anything_is_sent(
 
 async def test_a_query_of_another_dimension_is_refused(index: VectorIndex) -> None:
     with pytest.raises(InvalidInputError):
-        await index.search("acme", vector=np.ones(3, dtype=np.float32), words=NO_WORDS)
+        await index.search("acme", vector=np.ones(3, dtype=np.float32), query="")
 
 
 async def test_an_empty_tenant_is_refused(index: VectorIndex) -> None:
     with pytest.raises(InvalidInputError):
-        await index.search("", vector=axis(1), words=NO_WORDS)
+        await index.search("", vector=axis(1), query="")
     with pytest.raises(InvalidInputError):
         await index.delete("")
 
@@ -268,7 +271,7 @@ async def test_a_missing_collection_says_so(vectors: RunningVectors) -> None:
     async with connect_vectors(vectors.url, CollectionSpec("never-made", DIMENSION)) as index:
         for call in (
             index.upsert([turn(1)]),
-            index.search("acme", vector=axis(1), words=NO_WORDS),
+            index.search("acme", vector=axis(1), query=""),
             index.delete("acme"),
         ):
             with pytest.raises(UnavailableError) as raised:
@@ -285,16 +288,17 @@ async def test_a_store_that_is_down_is_unavailable_and_serves_again_after_its_st
             await index.upsert([turn(1)])
             vectors.kill()
             with pytest.raises(UnavailableError):
-                await index.search("acme", vector=axis(1), words=NO_WORDS)
+                await index.search("acme", vector=axis(1), query="")
             await asyncio.to_thread(vectors.start)
-            assert seqs(await index.search("acme", vector=axis(1), words=NO_WORDS)) == [1]
+            assert seqs(await index.search("acme", vector=axis(1), query="")) == [1]
 
 
 async def test_a_store_that_stands_still_is_unavailable_after_the_timeout(tmp_path: Path) -> None:
     with running_vectors(tmp_path) as vectors:
         assert vectors.process is not None
-        async with connect_vectors(vectors.url, SPEC, request_timeout=timedelta(seconds=0.3)) as index:
+        async with connect_vectors(vectors.url, SPEC) as index:
             await index.ensure()
+        async with connect_vectors(vectors.url, SPEC, request_timeout=timedelta(seconds=0.3)) as index:
             os.kill(vectors.process.pid, signal.SIGSTOP)
             try:
                 with pytest.raises(UnavailableError, match="did not answer within"):

@@ -14,7 +14,6 @@ from prefold.recall import (
     TurnSearch,
     VectorIndex,
     connect_vectors,
-    document_words,
     index_turn,
 )
 from prefold.storage.types import SessionRef
@@ -65,12 +64,14 @@ def points(embedder: Embedder, turns: Sequence[dict[str, object]]) -> list[TurnP
         TurnPoint(
             ref=SessionRef("acme", "s1", "i1"),
             user="ann",
-            seq=number,
+            seq=number + 1,
             revision=0,
             role=str(turns[number]["role"]),
             ts_ms=indexed[number].ts_ms,
             vector=rows[number],
-            words=document_words(indexed[number].text),
+            words=indexed[number].words(),
+            voice=indexed[number].voice,
+            speaker=indexed[number].speaker_words(),
         )
         for number in range(len(turns))
     ]
@@ -91,7 +92,7 @@ async def test_the_turn_that_answers_is_among_the_first_three(
 ) -> None:
     await index.upsert(points(embedder, [{"role": role, "content": text} for role, text in TURNS]))
     hits = await TurnSearch(index, embedder).find("acme", query)
-    assert seq in [hit.seq for hit in hits[:3]]
+    assert seq in [hit.seq - 1 for hit in hits[:3]]
     assert await TurnSearch(index, embedder).find("other", query) == []
 
 
@@ -102,4 +103,4 @@ async def test_the_october_turn_of_the_trip_comes_first(index: VectorIndex, embe
     turns = [json.loads(line) for line in file.read_text("utf-8").splitlines()]
     await index.upsert(points(embedder, turns))
     hits = await TurnSearch(index, embedder).find("acme", "when am I free to travel?")
-    assert "October" in turns[hits[0].seq]["content"]
+    assert "October" in turns[hits[0].seq - 1]["content"]

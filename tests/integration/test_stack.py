@@ -26,7 +26,16 @@ from tests.support.redis import RunningRedis
 from tests.support.waiting import wait_until
 
 STUB = Path(__file__).resolve().parent.parent / "support" / "stub_role.py"
-PARTS = {"redis sessions", "redis queue", "vectors", "gateway", "dispatcher", "worker embed", "worker compact"}
+PARTS = {
+    "redis sessions",
+    "redis queue",
+    "vectors",
+    "gateway",
+    "dispatcher",
+    "worker embed",
+    "worker compact",
+    "worker memory",
+}
 
 
 def stub(role: str) -> list[str]:
@@ -244,7 +253,7 @@ def test_an_address_replaces_the_embedded_part(
 ) -> None:
     replaced = {"redis_url": redis_server.url, "queue_url": queue_server.url, "qdrant_url": "http://127.0.0.1:9"}
     with make_stack(**replaced) as stack:
-        assert set(stack.pids()) == {"gateway", "dispatcher", "worker embed", "worker compact"}
+        assert set(stack.pids()) == PARTS - {"redis sessions", "redis queue", "vectors"}
         assert {name: getattr(stack, name) for name in replaced} == replaced
         environment = _environment_of(stack.pids()["dispatcher"])
     assert {name: environment[f"PREFOLD_{name.upper()}"] for name in replaced} == replaced
@@ -258,8 +267,13 @@ def test_one_address_replaces_one_part_only(
 
 
 def test_more_workers_are_more_processes(make_stack: Callable[..., EmbeddedStack]) -> None:
-    with make_stack(embed_workers=2, compact_workers=0) as stack:
-        assert set(stack.pids()) == PARTS - {"worker compact"} | {"worker embed 2"}
+    with make_stack(embed_workers=2, compact_workers=0, memory_workers=2) as stack:
+        pids = stack.pids()
+        assert set(pids) == PARTS - {"worker compact"} | {"worker embed 2", "worker memory 2"}
+        yields = {name: os.getpriority(os.PRIO_PROCESS, pid) for name, pid in pids.items()}
+    ours = os.getpriority(os.PRIO_PROCESS, 0)
+    assert {name for name in pids if yields[name] != ours} == {"worker memory", "worker memory 2"}
+    assert yields["worker memory"] == min(19, ours + 10)
 
 
 def test_settings_reach_the_processes_and_the_environment_adds_what_the_stack_does_not_know(

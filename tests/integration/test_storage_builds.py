@@ -199,11 +199,12 @@ async def test_an_event_and_due_entries_tell_what_is_to_be_done(sessions: Sessio
     assert {(item.kind, item.ref) for item in due} == {
         ("embed", answer.ref),
         ("compact", answer.ref),
+        ("remember", answer.ref),
         ("expire", answer.ref),
     }
     assert await sessions.mark_embedded(answer.ref, answer.turns[-1].seq, "turns_x_3") == "marked"
     await sessions.commit_build(await begin(sessions, answer.ref), summary())
-    assert [item.kind for item in await sessions.due_sets.due(later, 10)] == ["expire"]
+    assert [item.kind for item in await sessions.due_sets.due(later, 10)] == ["remember", "expire"]
     assert await sessions.embedded_to(answer.ref, "turns_x_3") == answer.turns[-1].seq
     assert await sessions.embedded_to(answer.ref, "turns_other_3") == 0
 
@@ -222,8 +223,9 @@ async def test_hints_that_cannot_be_read_are_dropped_and_hide_no_others(sessions
     await sessions.events.ack([event])
     assert (await sessions.client.xpending(keys.events, GROUP))["pending"] == 0
     items = await sessions.due_sets.due(4_000_000_000_000, 10)
-    assert [(item.kind, item.ref) for item in items] == [("embed", answer.ref), ("expire", answer.ref)]
-    assert await sessions.client.zcard(keys.due) == 2
+    kinds = ("embed", "remember", "expire")
+    assert [(item.kind, item.ref) for item in items] == [(kind, answer.ref) for kind in kinds]
+    assert await sessions.client.zcard(keys.due) == len(kinds)
 
 
 async def test_another_dispatcher_takes_over_events_that_were_left_lying(sessions: Sessions) -> None:

@@ -230,7 +230,7 @@ async def test_a_fork_is_due_for_embedding_and_ends_with_its_retention(sessions:
     await talk(sessions, 2)
     view = await sessions.fork(TENANT, SESSION, FORK)
     due = await sessions.due(SessionKeys.of(TENANT, FORK).partition, 2**53, 10)
-    assert {item.kind for item in due if item.ref == view.ref} == {"embed", "expire"}
+    assert {item.kind for item in due if item.ref == view.ref} == {"embed", "remember", "expire"}
 
 
 Change = Callable[[Sessions], Awaitable[object]]

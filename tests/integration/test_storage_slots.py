@@ -13,8 +13,9 @@ from prefold.errors import UnavailableError
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.cluster import ClusterClient
 from prefold.storage.command_slots import guarded
-from prefold.storage.keys import SessionKeys, partition_of, slot_of_key
+from prefold.storage.keys import SessionKeys, UserKeys, partition_of, slot_of_key
 from prefold.storage.nodes import on_node_of
+from prefold.storage.users import Unindexed
 from tests.support.cluster import RunningCluster, home, one_of_each, refused
 from tests.support.publishing import Publisher, publish_all, publishing
 from tests.support.storage import TENANT, append, turn
@@ -91,6 +92,40 @@ async def test_appends_are_refused_while_their_slot_moves_key_by_key_and_none_is
     assert not bystander.refusals
     await bystander.check()
     assert seen["context"] and seen["view"] and seen["turns"]
+
+
+async def test_what_is_known_of_a_user_can_be_read_while_its_slot_moves(
+    cluster: RunningCluster, sessions: Sessions
+) -> None:
+    users = impatient(sessions).users
+    await users.write(TENANT, "u", expected_version=0, epoch=0, put={"a": b"1"}, drop=(), profile=b"", unindexed=["a"])
+    slot = slot_of_key(UserKeys.of(TENANT, "u").meta)
+    source, target = cluster.open_slot(slot)
+    try:
+        while True:
+            stored = await users.snapshot(TENANT, "u")
+            assert (stored.version, stored.rows) == (1, {"a": b"1"})
+            assert await users.take_unindexed(TENANT, "u") == Unindexed(1, ("a",))
+            if not cluster.move_keys(slot, source, target, most=1):
+                break
+    finally:
+        cluster.close_slot(slot, target)
+
+
+async def test_each_command_of_a_pipeline_finds_its_key_while_the_slot_moves(
+    cluster: RunningCluster, sessions: Sessions
+) -> None:
+    keys = SessionKeys.of(TENANT, "s1")
+    await sessions.client.set(keys.meta, "here", px=60_000)
+    slot = slot_of_key(keys.meta)
+    cluster.open_slot(slot)
+    try:
+        async with sessions.client.pipeline(transaction=False) as pipe:
+            pipe.get(keys.meta)
+            pipe.get(keys.context)
+            assert await pipe.execute() == [b"here", None]
+    finally:
+        cluster.leave_slot(slot)
 
 
 async def until_refused(publishers: list[Publisher]) -> None:

@@ -11,7 +11,8 @@ from structlog.testing import capture_logs
 from prefold.conversation import prepare_turn
 from prefold.errors import InvalidInputError, UnavailableError
 from prefold.jobs import EMBED_QUEUE, TO_HEAD, JobQueue, encode_spans, hint_queue, queue_connection
-from prefold.storage.types import EmbedSpan, SessionRef
+from prefold.storage.embed_types import EmbedSpan
+from prefold.storage.types import SessionRef
 from prefold.tokens import load_counter
 from prefold.worker.embed_job import embed_turns
 from prefold.worker.hint_worker import HintWorker

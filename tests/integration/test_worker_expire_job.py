@@ -1,7 +1,7 @@
 """The job that ends sessions, as RQ calls it, on real servers."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,12 +12,13 @@ import pytest
 from redis.asyncio import Redis
 
 from prefold.conversation import prepare_turn
+from prefold.errors import ConflictError
 from prefold.jobs import JobQueue, encode_sessions, queue_connection
 from prefold.recall import TurnPoint, document_words
 from prefold.stack.redis_server import with_options
 from prefold.storage import Sessions, connect_sessions
-from prefold.storage.keys import SessionKeys
-from prefold.storage.store_files import StoreFiles
+from prefold.storage.keys import SessionKeys, UserKeys
+from prefold.storage.store_files import FileKind, KeptFiles, Started, StoreFiles
 from prefold.storage.types import SessionOptions, SessionRef
 from prefold.tokens import load_counter
 from prefold.worker.ending import Ending, FreshFiles
@@ -123,7 +124,43 @@ async def test_a_new_life_of_the_same_name_is_spared(redis_url: str, queue_url: 
         assert [fields[b"turns"] for _, fields in entries] == [f"{keys.label}:{living.incarnation} 1 1 0".encode()]
         members: list[Any] = await redis.zrange(keys.due, 0, -1)
         due = sorted(member.decode() for member in members)
-        assert due == [f"{kind}:{keys.label}:{living.incarnation}" for kind in ("embed", "expire")]
+        assert due == [f"{kind}:{keys.label}:{living.incarnation}" for kind in ("embed", "expire", "remember")]
+
+
+async def named(sessions: Sessions) -> list[str]:
+    return await sessions.users.sessions("acme", "ada")
+
+
+async def test_a_users_list_names_a_session_until_its_end_is_followed_up(
+    redis_url: str, queue_url: str, redis: Redis
+) -> None:
+    async with connect_sessions(redis_url) as sessions:
+        with closing(JobQueue(queue_connection(queue_url))) as jobs:
+            ending = Ending(sessions, LeakyIndex(left=0), jobs, FreshFiles(StoreFiles(redis)))
+            erased_one = (await sessions.open("acme", "erased", SessionOptions(user="ada"))).ref
+            aged = (await sessions.open("acme", "aged", SessionOptions(user="ada"))).ref
+            fork = (await sessions.fork("acme", "erased", "fork")).ref
+            await sessions.erase("acme", "erased")
+            keys = SessionKeys.of("acme", "aged")
+            await redis.zadd(keys.due, {f"expire:{keys.label}:{aged.incarnation}": 1})
+            assert set(await named(sessions)) == {"erased", "aged", "fork"}
+            assert await ending.end(erased_one)
+            assert await ending.end(aged)
+            assert await named(sessions) == ["fork"]
+            assert f"aged:{aged.incarnation}".encode() not in await redis.hgetall(keys.tomb)
+            await sessions.erase("acme", "fork")
+            await sessions.open("acme", "fork", SessionOptions(user="ada"))
+            assert await ending.end(fork)
+            assert await named(sessions) == ["fork"]
+
+
+async def test_a_session_of_somebody_else_stands_in_no_list_of_who_asked_for_it(redis_url: str) -> None:
+    async with connect_sessions(redis_url) as sessions:
+        await sessions.open("acme", "s", SessionOptions(user="bob"))
+        with pytest.raises(ConflictError):
+            await sessions.open("acme", "s", SessionOptions(user="ada"))
+        assert await named(sessions) == []
+        assert await sessions.users.sessions("acme", "bob") == ["s"]
 
 
 async def test_the_log_is_written_anew_once_for_all_erasures_of_a_while(queue_url: str) -> None:
@@ -161,6 +198,34 @@ async def test_a_life_stays_due_while_an_older_rewrite_runs(queue_url: str) -> N
                 assert await sessions.client.zcard(SessionKeys.of("acme", "s").due) == 1
                 await wait_until_async("the older rewrite has ended", lambda: is_idle(sessions))
                 assert await ending.end(ref)
+
+
+class FilesOfEachKey(StoreFiles):
+    """As if each key lay on a server of its own."""
+
+    written: Sequence[str] = ()
+
+    def place(self, key: str) -> str:
+        return key
+
+    async def kept(self, key: str) -> KeptFiles:
+        return KeptFiles(log=True, snapshot=False, replicas=0)
+
+    async def write_anew(self, kind: FileKind, key: str) -> Started:
+        self.written = [*self.written, key]
+        return "started"
+
+
+async def test_the_log_of_the_server_that_had_the_users_facts_is_written_anew_too(
+    redis_url: str, queue_url: str, redis: Redis
+) -> None:
+    files = FilesOfEachKey(redis)
+    async with connect_sessions(redis_url) as sessions:
+        ref = (await sessions.open("acme", "s", SessionOptions(user="ada"))).ref
+        await sessions.erase("acme", "s")
+        with closing(JobQueue(queue_connection(queue_url))) as jobs:
+            assert await Ending(sessions, LeakyIndex(left=0), jobs, FreshFiles(files)).end(ref)
+    assert files.written == [SessionKeys.of("acme", "s").meta, UserKeys.of("acme", "ada").meta]
 
 
 async def is_idle(sessions: Sessions) -> bool:

@@ -19,8 +19,11 @@ from prefold.compaction.reading import door
 from prefold.jobs import (
     COMPACT_JOB,
     COMPACT_QUEUE,
+    MEMORY_QUEUE,
+    REMEMBER_JOB,
     DeadLetters,
     JobQueue,
+    QueueName,
     decode_sessions,
     encode_sessions,
     hint_queue,
@@ -65,9 +68,9 @@ class Process:
         self.calls: list[tuple[list[str], bool]] = []
         self._runs = 0
 
-    def hand_over(self, *refs: SessionRef) -> None:
+    def hand_over(self, *refs: SessionRef, job: str = COMPACT_JOB) -> None:
         self._runs += 1
-        self.isolation.run(COMPACT_JOB, [encode_sessions(refs)], self.job, run=f"job{self._runs}:run")
+        self.isolation.run(job, [encode_sessions(refs)], self.job, run=f"job{self._runs}:run")
 
     def job(self, rows: list[list[Any]], *, alone: bool = False) -> Ended:
         refs = decode_sessions(rows)
@@ -263,12 +266,13 @@ def test_a_start_that_an_erasure_took_away_is_not_written_again(
     assert process.connection.keys("pf1:starts:*") == []
 
 
+@pytest.mark.parametrize(("job", "queue"), [(COMPACT_JOB, COMPACT_QUEUE), (REMEMBER_JOB, MEMORY_QUEUE)])
 def test_a_stop_takes_the_starts_back_and_asks_elsewhere_for_what_was_handed_back(
-    shared: Runtime, process: Process, queue_url: str
+    shared: Runtime, process: Process, queue_url: str, job: str, queue: QueueName
 ) -> None:
     refs = [session(shared, f"s{number}") for number in range(20)]
     for at in range(0, 20, 8):
-        process.hand_over(*refs[at : at + 8])
+        process.hand_over(*refs[at : at + 8], job=job)
     shared.outlives_jobs(process.pool.settle, process.pool.cancel)
     shared.stop.set()
     wait_until("the starts are taken back", lambda: process.connection.keys("pf1:starts:*") == [], timeout=2)
@@ -279,9 +283,9 @@ def test_a_stop_takes_the_starts_back_and_asks_elsewhere_for_what_was_handed_bac
     with queue_connection(queue_url) as other:
         jobs = [
             Job.fetch(job_id, connection=other, serializer=JSONSerializer)
-            for job_id in hint_queue(COMPACT_QUEUE, other).get_job_ids()
+            for job_id in hint_queue(queue, other).get_job_ids()
         ]
-        asked = [decode_sessions(job.args[0]) for job in jobs]
+        asked = [decode_sessions(one.args[0]) for one in jobs]
         assert sorted(ref.session for part in asked for ref in part) == sorted(ref.session for ref in refs)
         assert [len(part) for part in asked] == [8, 8, 4]
         assert not other.exists(alive_key(other, process.going_on.name))

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from prefold.errors import ConfigurationError, UnavailableError
 from prefold.jobs import EMBED_QUEUE, DeadLetters, JobQueue, hint_queue, queue_connection
-from prefold.storage.types import EmbedSpan
+from prefold.storage.embed_types import EmbedSpan
 from prefold.worker import embed_job
 from prefold.worker.hint_worker import HintWorker
 from prefold.worker.runtime import Runtime

@@ -15,8 +15,9 @@ from prefold.errors import UnavailableError
 from prefold.jobs import TO_HEAD
 from prefold.recall import TurnPoint, TurnRange, index_turn
 from prefold.recall.scope import Scope
+from prefold.storage.embed_types import EmbedDebt, EmbedSpan, MarkOutcome
 from prefold.storage.limits import ERASE_GRACE, milliseconds
-from prefold.storage.types import EmbedDebt, EmbedSpan, MarkOutcome, SessionRef, StoredTurn
+from prefold.storage.types import SessionRef, StoredTurn
 from prefold.worker.embed_pass import EmbedOptions, EmbedPass
 from tests.support.embedding import FakeEmbedder, FakeSession, FakeTurnLog
 

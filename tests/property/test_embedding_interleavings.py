@@ -10,7 +10,8 @@ import pytest
 
 from prefold.embedding import Matrix
 from prefold.recall import TurnRange
-from prefold.storage.types import MarkOutcome, SessionRef, StoredTurn
+from prefold.storage.embed_types import MarkOutcome
+from prefold.storage.types import SessionRef, StoredTurn
 from prefold.worker import embed_page, embed_pass
 from prefold.worker.embed_page import Work
 from prefold.worker.turn_vectors import TurnVectors

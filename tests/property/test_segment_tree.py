@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from math import ceil, log
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from prefold.compaction.segments.planning import (
@@ -158,6 +158,7 @@ def test_twenty_thousand_growths_and_one_of_four_thousand_segments() -> None:
 
 
 @given(st.lists(st.tuples(st.integers(0, 5_000), st.booleans()), max_size=60), st.integers(500, 6_000))
+@example([(3, False), (500, True), *[(299, True)] * 9], 500)
 @settings(max_examples=300, deadline=None)
 def test_runs_hold_every_turn_once_end_at_cuts_and_keep_to_the_chunk_where_a_cut_allows(
     given_turns: list[tuple[int, bool]], chunk: int

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 from prefold.errors import UnavailableError
 from prefold.jobs import QueueName
-from prefold.storage.types import DueItem, EmbedSpan, SessionRef, TurnEvent
+from prefold.storage.embed_types import EmbedSpan
+from prefold.storage.types import DueItem, SessionRef, TurnEvent
 
 
 def ref(name: str, tenant: str = "acme") -> SessionRef:
@@ -88,6 +89,7 @@ class FakeJobs:
     embeds: list[list[EmbedSpan]] = field(default_factory=list)
     builds: list[list[SessionRef]] = field(default_factory=list)
     ends: list[list[SessionRef]] = field(default_factory=list)
+    remembered: list[list[SessionRef]] = field(default_factory=list)
     occasions: list[str] = field(default_factory=list)
     depth_now: int = 0
     fail_next: int = 0
@@ -118,6 +120,12 @@ class FakeJobs:
         self.builds.append(list(sessions))
         return True
 
+    def remember(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
+        if not self._is_new("remember", tuple(sessions), occasion):
+            return False
+        self.remembered.append(list(sessions))
+        return True
+
     def expire(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
         if not self._is_new("expire", tuple(sessions), occasion):
             return False
@@ -126,7 +134,12 @@ class FakeJobs:
 
     def depth(self, queue: QueueName) -> int:
         self._enter()
-        return self.depth_now + len([*self.embeds, *self.ends] if queue == "embed" else self.builds)
+        waiting = {
+            "embed": len([*self.embeds, *self.ends]),
+            "compact": len(self.builds),
+            "memory": len(self.remembered),
+        }
+        return self.depth_now + waiting[queue]
 
 
 @dataclass

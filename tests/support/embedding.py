@@ -12,8 +12,9 @@ from prefold.errors import InvalidInputError, UnavailableError
 from prefold.jobs import TO_HEAD
 from prefold.recall import TurnPoint, TurnRange
 from prefold.recall.scope import Scope
+from prefold.storage.embed_types import EmbedDebt, EmbedSpan, MarkOutcome, Purge
 from prefold.storage.limits import ERASE_GRACE, milliseconds
-from prefold.storage.types import EmbedDebt, EmbedSpan, MarkOutcome, Purge, SessionRef, StoredTurn
+from prefold.storage.types import SessionRef, StoredTurn
 from prefold.worker.embed_pass import EmbedOptions, EmbedPass, EmbedReport
 
 

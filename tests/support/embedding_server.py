@@ -12,10 +12,12 @@ DIMENSION = 32
 
 class _Embeddings(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    server: "_Server"
 
     def do_POST(self) -> None:
         request = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        rows = [{"index": index, "embedding": _vector(text)} for index, text in enumerate(request["input"])]
+        self.server.heard += request["input"]
+        rows = [{"index": index, "embedding": vector_of(text)} for index, text in enumerate(request["input"])]
         content = json.dumps({"data": rows}).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(content)))
@@ -27,14 +29,17 @@ class _Embeddings(BaseHTTPRequestHandler):
 
 
 class _Server(ThreadingHTTPServer):
+    heard: list[str]
+
     def handle_error(self, *_arguments: object) -> None:
         """A caller that was killed is no news."""
 
 
 @contextmanager
-def embedding_server() -> Iterator[str]:
-    """Its base URL. It runs in threads of this process."""
+def embedding_server(heard: list[str] | None = None) -> Iterator[str]:
+    """Its base URL. It runs in threads of this process. Every text that it is given goes into ``heard``, too."""
     with _Server(("127.0.0.1", 0), _Embeddings) as server:
+        server.heard = [] if heard is None else heard
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
         try:
@@ -44,5 +49,6 @@ def embedding_server() -> Iterator[str]:
             thread.join()
 
 
-def _vector(text: str) -> list[float]:
+def vector_of(text: str) -> list[float]:
+    """What it answers for a text."""
     return [byte / 255 + 0.01 for byte in hashlib.sha256(text.encode()).digest()]

@@ -1,6 +1,6 @@
 """The gateway's application on a real Redis, in this process, with vectors that a test decides."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,15 +10,18 @@ import numpy as np
 
 from prefold.embedding import CosineScale, Embedder, Matrix, Vector
 from prefold.errors import UnavailableError
+from prefold.facts import Fact, text_of
 from prefold.gateway.answers import Durability
 from prefold.gateway.background import InBackground
 from prefold.gateway.composition import Collaborators, application
+from prefold.gateway.context_records import opened_records
 from prefold.gateway.durability import Store, watched_store
 from prefold.gateway.finding import Finder, Hit
 from prefold.gateway.guard import Guard, LoopbackGuard
 from prefold.gateway.rewriting import LogRewrites
 from prefold.gateway.settings import GatewaySettings
 from prefold.gateway.sweeping import opened_jobs
+from prefold.recall import DerivedHit, DerivedKind
 from prefold.storage import Sessions, connect_sessions
 from prefold.tokens import load_counter
 
@@ -30,6 +33,14 @@ class DecidedIndex:
     hits: list[tuple[str, Hit]] = field(default_factory=list)
     is_down: bool = False
     asked: list[dict[str, object]] = field(default_factory=list)
+    memory: list[DerivedHit] = field(default_factory=list)
+    asked_memory: list[dict[str, object]] = field(default_factory=list)
+    facts: dict[tuple[str, str, str], str] = field(default_factory=dict)
+    """Texts of stored facts by tenant, user and id."""
+    before_storing: Callable[[], Awaitable[None]] | None = None
+    """Runs once, when the next facts' vectors are made and not stored yet."""
+    before_forgetting: Callable[[], Awaitable[None]] | None = None
+    """The same, when facts' vectors are to be removed next."""
 
     async def search(
         self, tenant: str, vector: Vector, text: str, *, session: str | None, user: str | None, limit: int
@@ -39,6 +50,60 @@ class DecidedIndex:
             raise UnavailableError("the vector store does not answer")
         mine = [hit for owner, hit in self.hits if owner == tenant and session in (None, hit.session)]
         return mine[:limit]
+
+    async def search_memory(
+        self,
+        tenant: str,
+        vector: Vector,
+        text: str,
+        *,
+        kinds: Sequence[DerivedKind],
+        user: str | None,
+        session: str | None,
+        exclude_session: str | None,
+        categories: Collection[str],
+        limit: int,
+    ) -> Sequence[DerivedHit]:
+        """Best first. Keeps to the kinds; whose a hit is, whoever asks has to check."""
+        self.asked_memory.append(
+            {"tenant": tenant, "user": user, "kinds": kinds, "session": session, "not": exclude_session}
+        )
+        if self.is_down:
+            raise UnavailableError("the vector store does not answer")
+        return [hit for hit in self.memory if hit.kind in kinds][:limit]
+
+    async def store_facts(self, tenant: str, user: str, facts: Sequence[Fact]) -> None:
+        if self.is_down:
+            raise UnavailableError("the vector store does not answer")
+        if (meanwhile := self.before_storing) is not None:
+            self.before_storing = None
+            await meanwhile()
+        self.facts |= {(tenant, user, one.id): text_of(one) for one in facts}
+
+    async def forget_derived(
+        self,
+        tenant: str,
+        *,
+        user: str | None = None,
+        session: str | None = None,
+        incarnation: str | None = None,
+        kinds: Sequence[DerivedKind] | None = None,
+        keys: Sequence[str] | None = None,
+    ) -> int:
+        if self.is_down:
+            raise UnavailableError("the vector store does not answer")
+        if (meanwhile := self.before_forgetting) is not None:
+            self.before_forgetting = None
+            await meanwhile()
+        for one in keys or ():
+            self.facts.pop((tenant, user or "", one), None)
+        return 0
+
+    async def forget_user(self, tenant: str, user: str) -> int:
+        if self.is_down:
+            raise UnavailableError("the vector store does not answer")
+        self.facts = {place: text for place, text in self.facts.items() if place[:2] != (tenant, user)}
+        return 0
 
     async def forget(self, tenant: str, session: str, incarnation: str) -> int:
         if self.is_down:
@@ -144,7 +209,9 @@ async def served_gateway(
             finder = Finder(sessions, index, embedder, executor)
             rewrites = LogRewrites(sessions.client)
             jobs = stack.enter_context(opened_jobs(settings.queue_url))
-            parts = Collaborators(sessions, finder, index, rewrites, counter, guard or LoopbackGuard(), store, jobs)
+            records = await stack.enter_async_context(opened_records(sessions))
+            admitted = guard or LoopbackGuard()
+            parts = Collaborators(sessions, finder, index, rewrites, counter, admitted, store, jobs, records)
             app = application(settings, parts)
             transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
             async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:7077") as client:

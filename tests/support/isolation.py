@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from redis import Redis
 
-from prefold.jobs import COMPACT_JOB, EMBED_JOB, DeadLetter, DeadLetters, encode_sessions
+from prefold.jobs import COMPACT_JOB, EMBED_JOB, REMEMBER_JOB, DeadLetter, DeadLetters, encode_sessions
 from prefold.jobs.names import EXPIRE_JOB, WorkKind
 from prefold.jobs.starts import Starts
 from prefold.storage.types import DueItem, SessionOptions, SessionRef
@@ -43,7 +43,7 @@ class Bench:
     def run(self, *refs: SessionRef, kind: str = "embed", job: str | None = None) -> list[list[str]]:
         """One run of a job over the sessions; what it was called for, call by call."""
         self._jobs += 1
-        name = {"embed": EMBED_JOB, "compact": COMPACT_JOB, "expire": EXPIRE_JOB}[kind]
+        name = {"embed": EMBED_JOB, "compact": COMPACT_JOB, "remember": REMEMBER_JOB, "expire": EXPIRE_JOB}[kind]
         rows = encode_sessions(refs)
         self.calls = []
         self.isolation.run(name, [rows], self._called, run=f"{job or f'job{self._jobs}'}:run{self._jobs}")

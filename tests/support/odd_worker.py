@@ -97,10 +97,10 @@ def main() -> int:
         seconds = int(os.environ["PREFOLD_ODD_EXECUTION"])
         setattr(hint_worker, "EXECUTION_SECONDS", seconds)  # noqa: B010
         setattr(hint_worker, "HEARTBEAT_SECONDS", seconds / 4)  # noqa: B010
-    return _lives(lambda: main.main(sys.argv[1:]))
+    return has_lives(lambda: main.main(sys.argv[1:]))
 
 
-def _lives(run: Callable[[], int]) -> int:
+def has_lives(run: Callable[[], int]) -> int:
     """As a supervisor does it, without the time that a start takes."""
     for _ in range(int(os.environ.get("PREFOLD_ODD_LIVES", "1")) - 1):
         child = os.fork()

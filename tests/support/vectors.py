@@ -29,7 +29,7 @@ class RunningVectors:
         """Returns once it answers."""
         self.data_dir.mkdir(parents=True, exist_ok=True)
         self.launch()
-        self.url = wait_until("the vector store is ready", self._ready_url, timeout=20)
+        self.url = wait_until("the vector store is ready", self._ready_url, timeout=50)
 
     def launch(self) -> None:
         """Starts the process and does not wait."""

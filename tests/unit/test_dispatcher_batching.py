@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from prefold.dispatcher.batching import BuildWishes, EmbedBatch
-from prefold.storage.types import EmbedSpan
+from prefold.storage.embed_types import EmbedSpan
 from tests.support.dispatching import event, ref
 
 

@@ -10,7 +10,8 @@ from structlog.testing import capture_logs
 
 from prefold.dispatcher.attempts import Attempts
 from prefold.dispatcher.intake import Intake, IntakeOptions
-from prefold.storage.types import DueItem, EmbedSpan, SessionRef
+from prefold.storage.embed_types import EmbedSpan
+from prefold.storage.types import DueItem, SessionRef
 from tests.support.dispatching import FakeEvents, FakeJobs, event, ref
 from tests.support.waiting import wait_until_async
 

@@ -44,12 +44,13 @@ def due(name: str, kind: str = "embed", partition: int = 0, at_ms: int = 0) -> D
 
 
 async def test_what_is_overdue_is_asked_for_up_to_the_head_of_its_log() -> None:
-    bench = Bench(due("a"), due("b", "compact"), due("c", "expire"))
+    bench = Bench(due("a"), due("b", "compact"), due("c", "expire"), due("d", "remember"))
     await bench.look()
     (span,) = bench.jobs.embeds[0]
     assert (span.session, span.first_seq, span.last_seq) == ("a", 1, TO_HEAD)
     assert bench.jobs.builds == [[ref("b")]]
     assert bench.jobs.ends == [[ref("c")]]
+    assert bench.jobs.remembered == [[ref("d")]]
 
 
 async def test_what_is_not_due_yet_is_left_alone() -> None:
@@ -109,10 +110,11 @@ async def test_entries_that_are_held_back_do_not_hide_those_behind_them() -> Non
 
 
 async def test_a_full_queue_gets_no_more() -> None:
-    bench = Bench(due("a"), due("b", "compact"), due("c", "expire"))
+    bench = Bench(due("a"), due("b", "compact"), due("c", "expire"), due("d", "remember"))
     bench.jobs.depth_now = 2_000
     await bench.look()
-    assert (bench.jobs.embeds, bench.jobs.builds, bench.jobs.ends) == ([], [], [])
+    jobs = bench.jobs
+    assert (jobs.embeds, jobs.builds, jobs.ends, jobs.remembered) == ([], [], [], [])
     bench.jobs.depth_now = 0
     await bench.look()
     assert bench.embedded() == [ref("a")]

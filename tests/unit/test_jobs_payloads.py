@@ -7,7 +7,8 @@ import pytest
 
 from prefold.errors import InvalidInputError
 from prefold.jobs import TO_HEAD, decode_sessions, decode_spans, encode_sessions, encode_spans, job_id
-from prefold.storage.types import EmbedSpan, SessionRef
+from prefold.storage.embed_types import EmbedSpan
+from prefold.storage.types import SessionRef
 
 SPANS = [EmbedSpan("acme", "s:1 {x}", "a1b2", 3, 9), EmbedSpan("acme", "s2", "c3", 1, TO_HEAD)]
 REFS = [SessionRef("acme", "é\ud83d\ude00", "a1"), SessionRef("b", "s", "c3")]

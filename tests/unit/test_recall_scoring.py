@@ -10,6 +10,7 @@ import pytest
 from prefold.errors import InvalidInputError
 from prefold.recall import CollectionSpec, collection_name, turn_point_id
 from prefold.recall.fuse import WORD_WEIGHT, WordScale, fused, highest_idf
+from prefold.recall.names import turn_place
 from prefold.recall.scope import Scope, TurnRange
 from prefold.storage.types import SessionRef
 
@@ -40,6 +41,23 @@ def test_a_points_id_is_a_uuid5_and_never_changes() -> None:
 )
 def test_another_turn_has_another_id(ref: SessionRef, seq: int, revision: int) -> None:
     assert turn_point_id(ref, seq, revision) != turn_point_id(REF, 7, 0)
+
+
+def test_neighbours_have_neighbouring_places_and_other_lives_others() -> None:
+    here = turn_place("s1", "i1", 7)
+    assert 0 <= here < 2**63
+    assert (turn_place("s1", "i1", 8) - here) % 2**63 == 1
+    assert len({here, turn_place("s2", "i1", 7), turn_place("s1", "i2", 7), turn_place("s1i1", "", 7)}) == 4
+
+
+def test_a_place_is_asked_for_by_its_number_and_admitted_by_its_names() -> None:
+    scope = Scope(tenant="acme", places=frozenset({("s1", "i1", 7), ("s1", "i1", 9)}))
+    wanted = [turn_place("s1", "i1", 7), turn_place("s1", "i1", 9)]
+    assert scope.filter()["must"][1:] == [{"key": "place", "match": {"any": wanted}}]
+    there = {"tenant": "acme", "session": "s1", "incarnation": "i1", "seq": 7}
+    assert scope.admits(there)
+    for other in ({"seq": 8}, {"session": "s2"}, {"incarnation": "i2"}, {"tenant": "other"}):
+        assert not scope.admits({**there, **other})
 
 
 def test_every_filter_begins_with_the_tenant() -> None:

@@ -19,6 +19,7 @@ from prefold.recall.hybrid import HybridSearch
 from prefold.recall.scope import Scope
 from prefold.recall.server import VectorServer
 from prefold.recall.sparse import query_words
+from prefold.recall.text_counts import TextCounts
 from prefold.recall.transport import Answer, HttpTransport
 
 
@@ -103,6 +104,22 @@ async def test_a_turn_of_another_tenant_is_withheld_and_reported_even_if_the_sto
     transport = Answering(200, result([{"points": [hit("acme", 1), hit("evil", 2)]}] * 2))
     search = HybridSearch(VectorServer(transport), "c", CosineScale())
     with capture_logs() as logs:
-        hits = await search.run(Scope(tenant="acme"), None, query_words("tea"), 10)
+        hits = await search.run(Scope(tenant="acme"), "tea", None, 10)
     assert [found.ref.tenant for found in hits] == ["acme"]
-    assert [entry["event"] for entry in logs] == ["foreign_turn_withheld"]
+    assert list(dict.fromkeys(entry["event"] for entry in logs)) == ["foreign_text_withheld"]
+
+
+async def test_many_texts_are_counted_once_a_minute_and_few_each_time() -> None:
+    now = 0.0
+    transport = Answering(200, result({"count": 100}))
+    counts = TextCounts(VectorServer(transport), "c", clock=lambda: now)
+    mine, other = Scope(tenant="acme", user="ann"), Scope(tenant="acme", user="bob")
+    assert [await counts.of(scope) for scope in (mine, mine, other)] == [100, 100, 100]
+    assert len(transport.asked) == 2
+    now = 61.0
+    await counts.of(mine)
+    assert len(transport.asked) == 3
+    few = Answering(200, result({"count": 99}))
+    counts = TextCounts(VectorServer(few), "c", clock=lambda: now)
+    assert [await counts.of(mine), await counts.of(mine)] == [99, 99]
+    assert len(few.asked) == 2

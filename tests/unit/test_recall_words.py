@@ -107,7 +107,12 @@ def test_threads_stem_without_disturbing_each_other() -> None:
 
 
 def test_an_id_of_a_word_never_changes() -> None:
-    assert word_id("october") == 1307242439
+    assert word_id("october") == 1307242438
+
+
+@pytest.mark.parametrize(("word", "is_odd"), [("october", False), ("hat136", True), ("136", True), ("٣", True)])
+def test_an_id_tells_whether_the_word_has_a_digit(word: str, is_odd: bool) -> None:
+    assert word_id(word) % 2 == is_odd
     assert 0 <= word_id("") < 2**32
 
 

@@ -168,7 +168,7 @@ def test_sections_are_told_apart_by_our_marks_which_are_taken_off() -> None:
         "system": (9, "# Policy\nBe kind."),
         "first_message": (12, "My order is late"),
         "ledger": (None, "[3 user] 7315"),
-        "summary": (20, "## What happened\n[3 user] late\n"),
+        "summary": (20, "## What happened\n[3 user] late"),
         "markers": (
             8,
             "[Prefold: turns 41-50 are left out here for lack of room; the session's log has them in full.]",

@@ -73,7 +73,7 @@ def test_what_is_no_script_is_sent_as_it_is() -> None:
 # What a script may name as a key: an element of KEYS, or a constant that stands for one.
 
 _CALL = re.compile(r"redis\.p?call\(")
-_ALIASES = re.compile(r"^local ([A-Z_, ]+) = (KEYS\[\d+\](?:, KEYS\[\d+\])*)$", re.MULTILINE)
+_ALIASES = re.compile(r"^local ([A-Z_, ]+) = (KEYS\[\d+\](?:, KEYS\[\d+\])*|unpack\(KEYS\))$", re.MULTILINE)
 _ELEMENT = re.compile(r"KEYS\[(\d+|i)\]")
 _TWO = {"RENAME", "COPY"}
 _EVERY = {"DEL", "UNLINK", "EXISTS"}

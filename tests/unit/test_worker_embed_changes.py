@@ -6,8 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from prefold.recall import TurnRange
+from prefold.storage.embed_types import Purge
 from prefold.storage.limits import ERASE_GRACE, milliseconds
-from prefold.storage.types import Purge, SessionRef, StoredTurn
+from prefold.storage.types import SessionRef, StoredTurn
 from prefold.worker.outdated import outdated_by
 from tests.support.embedding import EmbedBench as Bench
 from tests.support.embedding import FakeTurnLog, span

@@ -10,7 +10,7 @@ from structlog.testing import capture_logs
 from prefold.errors import ConfigurationError, InvalidInputError, OverloadedError, UnavailableError
 from prefold.recall import IndexedTurn, index_turn
 from prefold.storage.types import SessionRef
-from prefold.worker import embed_page
+from prefold.worker import embed_items
 from tests.support.embedding import EmbedBench as Bench
 from tests.support.embedding import span
 
@@ -36,7 +36,7 @@ async def test_all_turns_are_stored_marked_and_no_longer_due() -> None:
 
 async def test_turns_of_many_sessions_share_one_call_of_the_embedder() -> None:
     bench = Bench()
-    refs = [bench.turns.add(SessionRef("acme", f"s{n}", "x"), "hello", "there") for n in range(8)]
+    refs = [bench.turns.add(SessionRef("acme", f"s{n}", "x"), "parcel", "bread") for n in range(8)]
     await bench.run(*map(span, refs))
     assert [len(batch) for batch in bench.embedder.batches] == [16]
     assert bench.store.calls == 1
@@ -340,7 +340,7 @@ async def test_a_turn_that_cannot_be_read_holds_up_no_other(monkeypatch: pytest.
             raise ValueError("number is infinity when parsed as double")
         return index_turn(verbatim_json)
 
-    monkeypatch.setattr(embed_page, "index_turn", reads)
+    monkeypatch.setattr(embed_items, "index_turn", reads)
     bench = Bench()
     bench.turns.add(A, "one", "poison", "three")
     bench.turns.add(B, "other")

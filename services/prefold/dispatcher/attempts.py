@@ -2,12 +2,11 @@
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Literal
 
+from prefold.jobs.names import WorkKind
 from prefold.storage.types import DueItem, SessionRef, TurnEvent
 
-Kind = Literal["embed", "compact", "expire"]
-_Key = tuple[Kind, SessionRef]
+_Key = tuple[WorkKind, SessionRef]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ class Attempts:
     _attempts: dict[_Key, _Attempt] = field(default_factory=dict)
     _waiting: Counter[int] = field(default_factory=Counter)
 
-    def asked(self, kind: Kind, event: TurnEvent, now_ms: int) -> None:
+    def asked(self, kind: WorkKind, event: TurnEvent, now_ms: int) -> None:
         """An event has brought the work to the queue: its due entry may follow after ``base_ms``."""
         self._note((kind, event.ref), _Attempt(event.partition, now_ms, self.base_ms))
 

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prefold.storage.types import EmbedSpan, SessionRef, TurnEvent
+from prefold.storage.embed_types import EmbedSpan
+from prefold.storage.types import SessionRef, TurnEvent
 
 
 @dataclass(slots=True)

@@ -15,7 +15,8 @@ from prefold.dispatcher.ports import Jobs, TurnEvents
 from prefold.errors import TransientError
 from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, QueueName
 from prefold.jobs.names import SESSIONS_PER_JOB
-from prefold.storage.types import EmbedSpan, SessionRef, TurnEvent
+from prefold.storage.embed_types import EmbedSpan
+from prefold.storage.types import SessionRef, TurnEvent
 
 log = structlog.get_logger(__name__)
 

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
 from prefold.jobs import QueueName
-from prefold.storage.types import DueItem, EmbedSpan, SessionRef, TurnEvent
+from prefold.storage.embed_types import EmbedSpan
+from prefold.storage.types import DueItem, SessionRef, TurnEvent
 
 
 class TurnEvents(Protocol):
@@ -56,6 +57,9 @@ class Jobs(Protocol):
 
     def compact(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
         """Asks for summaries; False when the same job waits or runs already."""
+
+    def remember(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
+        """Asks for what sessions are remembered by; False when the same job waits or runs already."""
 
     def expire(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
         """Asks for the end of sessions; False when the same job waits or runs already."""

@@ -12,15 +12,19 @@ from prefold.dispatcher.attempts import Attempts
 from prefold.dispatcher.outage import Outage, stopped_within
 from prefold.dispatcher.ports import DueSets, Jobs
 from prefold.errors import TransientError
-from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, TO_HEAD, QueueName
-from prefold.jobs.names import SESSIONS_PER_JOB
+from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, MEMORY_QUEUE, TO_HEAD, QueueName
+from prefold.jobs.names import SESSIONS_PER_JOB, WorkKind
+from prefold.storage.embed_types import EmbedSpan
 from prefold.storage.keys import PARTITIONS
-from prefold.storage.types import DueItem, EmbedSpan
+from prefold.storage.types import DueItem
 
 log = structlog.get_logger(__name__)
 
 _LOOKS = 4
 """Each takes every fourth partition: some of every server of a cluster, so that one which is away spoils none."""
+
+_BY_SESSIONS: dict[WorkKind, QueueName] = {"compact": COMPACT_QUEUE, "remember": MEMORY_QUEUE, "expire": EMBED_QUEUE}
+"""Kinds whose jobs name whole sessions, and where they go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +80,8 @@ class Reconciler:
                 return
             items = await self._overdue(wall_ms, range(start, PARTITIONS, _LOOKS))
             await self._enqueue_embeds([item for item in items if item.kind == "embed"], occasion)
-            await self._enqueue_builds([item for item in items if item.kind == "compact"], occasion)
-            await self._enqueue_ends([item for item in items if item.kind == "expire"], occasion)
+            for kind in _BY_SESSIONS:
+                await self._enqueue(kind, [item for item in items if item.kind == kind], occasion)
 
     async def _overdue(self, wall_ms: int, partitions: Sequence[int]) -> list[DueItem]:
         # Entries that are held back come first in their set; the limit must reach beyond them.
@@ -94,20 +98,13 @@ class Reconciler:
             self.jobs_enqueued += await asyncio.to_thread(self._jobs.embed, spans, occasion=occasion)
             self._repeated(part)
 
-    async def _enqueue_builds(self, items: list[DueItem], occasion: str) -> None:
+    async def _enqueue(self, kind: WorkKind, items: list[DueItem], occasion: str) -> None:
+        asks = {"compact": self._jobs.compact, "remember": self._jobs.remember, "expire": self._jobs.expire}
         for part in _parts(items, SESSIONS_PER_JOB):
-            if await self._is_full(COMPACT_QUEUE):
+            if await self._is_full(_BY_SESSIONS[kind]):
                 return
             refs = [item.ref for item in part]
-            self.jobs_enqueued += await asyncio.to_thread(self._jobs.compact, refs, occasion=occasion)
-            self._repeated(part)
-
-    async def _enqueue_ends(self, items: list[DueItem], occasion: str) -> None:
-        for part in _parts(items, SESSIONS_PER_JOB):
-            if await self._is_full(EMBED_QUEUE):
-                return
-            refs = [item.ref for item in part]
-            self.jobs_enqueued += await asyncio.to_thread(self._jobs.expire, refs, occasion=occasion)
+            self.jobs_enqueued += await asyncio.to_thread(asks[kind], refs, occasion=occasion)
             self._repeated(part)
 
     async def _is_full(self, queue: QueueName) -> bool:

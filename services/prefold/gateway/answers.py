@@ -15,7 +15,11 @@ from prefold.gateway.summary_answers import (
 
 Status = Literal["ok", "soft", "swapped", "degraded"]
 Durability = Literal["durable", "fast"]
+Proposals = Literal["hold", "apply"]
 Count = Annotated[int, Meta(ge=0)]
+NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._@+=|~-]{0,127}$"
+Name = Annotated[str, Meta(extra_json_schema={"pattern": NAME_PATTERN})]
+"""Of a session or a user; the handlers check it themselves, with a code of its own."""
 
 
 class ContextNumbers(Struct, frozen=True, kw_only=True):
@@ -51,7 +55,7 @@ class AppendAnswer(Struct, frozen=True, kw_only=True):
 class SessionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a PUT sets. A member that is absent stays as it is, or gets its default at creation."""
 
-    user: str | None = None
+    user: Name | None = None
     """Set once; another user later is refused (409 ``user_conflict``)."""
     model: str | None = None
     hard_limit_tokens: Annotated[int, Meta(ge=1000, le=10_000_000)] | None = None
@@ -65,6 +69,13 @@ class SessionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True)
     metadata: dict[str, Any] | None = None
     shared_prefix: SharedPrefix | UnsetType | None = UNSET
     """``null`` or ``{}`` switches it off, which is the default."""
+    close_after_seconds: Annotated[int, Meta(ge=0, le=31_536_000)] | None = None
+    """Idle time after which the session is closed. Default 1,800; 0: only by an explicit call."""
+    state_cap_tokens: Annotated[int, Meta(ge=0, le=10_000)] | None = None
+    """Raw tokens that the pinned state may take. Default 250. A smaller one holds for the next write of the state."""
+    proposals: Proposals | None = None
+    """What becomes of entries of the pinned state that a worker proposes: with ``hold``, the default, they wait for the
+    backend; with ``apply`` they also stand in contexts meanwhile, as marked user text."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -137,6 +148,13 @@ class SessionAnswer(Struct, frozen=True, kw_only=True):
     tools: list[Any] | None
     metadata: dict[str, Any] | None
     forked_from: ForkOrigin | None
+    close_after_seconds: Count
+    closed_at: str | None
+    """When it was closed; ``null``: it is open. A turn opens it again."""
+    remembered_to: Count
+    """Facts were taken out of the turns up to this one."""
+    state_cap_tokens: Count
+    proposals: Proposals
     created_at: str
     updated_at: str
 
@@ -162,79 +180,6 @@ class TurnsAnswer(Struct, frozen=True, kw_only=True):
     """Turns of the log, ascending."""
 
     turns: list[LoggedTurn]
-
-
-class RecalledTurn(Struct, frozen=True, kw_only=True):
-    """A stored turn that was put beside the newest user turn."""
-
-    seq: Count
-    role: str
-    score: float
-    tokens: Count
-
-
-class LeftOut(Struct, frozen=True, kw_only=True):
-    """What yielded, how many served tokens that spared, and why."""
-
-    part: str
-    """A section of the context, or ``recall``."""
-    tokens: Count | None
-    """``None``: not known."""
-    reason: str
-    first_seq: Count | UnsetType = UNSET
-    last_seq: Count | UnsetType = UNSET
-
-
-class ContextTokens(Struct, frozen=True, kw_only=True):
-    """Served tokens. The sections add up to the total."""
-
-    total: Count
-    sections: dict[str, int]
-
-
-class ContextAnswer(Struct, frozen=True, kw_only=True):
-    """What to send to the model, within the limit and any smaller budget asked for."""
-
-    version: Count
-    covers_to: Count
-    status: Status
-    system: str | list[dict[str, Any]]
-    """Blocks where ``cache`` was asked for."""
-    messages: list[dict[str, Any]]
-    tokens: ContextTokens
-    recalled: list[RecalledTurn]
-    left_out: list[LeftOut]
-    open_calls: list[str]
-    """Calls at the end that still wait for their results."""
-
-
-class SearchBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What to look for, within the tenant."""
-
-    query: Annotated[str, Meta(min_length=1, max_length=8000)]
-    user: str | None = None
-    session: str | None = None
-    kinds: Annotated[list[Literal["turn", "segment", "summary", "fact"]], Meta(max_length=4)] | None = None
-    """Default: all. Only ``turn`` is stored yet; the others find nothing."""
-    limit: Annotated[int, Meta(ge=1, le=100)] = 10
-
-
-class SearchResult(Struct, frozen=True, kw_only=True):
-    """One hit, verbatim from the log."""
-
-    kind: Literal["turn", "segment", "summary", "fact"]
-    session: str
-    turn_id: str
-    seq: Count
-    role: str
-    text: str
-    score: float
-
-
-class SearchAnswer(Struct, frozen=True, kw_only=True):
-    """Hits, best first."""
-
-    results: list[SearchResult]
 
 
 class Remains(Struct, frozen=True, kw_only=True):
@@ -263,6 +208,10 @@ class ErasureAnswer(Struct, frozen=True, kw_only=True):
     """That name it on the job queue. ``null``: not checked."""
     vectors_left: int | None
     """``null``: not checked."""
+    facts_withdrawn: int | None
+    """What was known of the user from this session alone; 0 when it had gone before. ``null``: not yet, a worker will."""
+    facts_left: int | None
+    """That still name the session as where they come from. ``null``: not checked."""
     not_checked: list[str]
     """Stores that did not answer or do not let us look; ``remains`` says what becomes of what they hold."""
     opened_anew: bool
@@ -275,9 +224,9 @@ class ErasureAnswer(Struct, frozen=True, kw_only=True):
 class TurnBody(Struct, frozen=True, kw_only=True):
     """One message event: roles and content blocks of Anthropic's and OpenAI's message formats."""
 
-    role: str
+    role: Literal["user", "assistant", "system", "developer", "tool"]
     content: str | list[dict[str, Any]] | None
-    id: str | UnsetType = UNSET
+    id: Annotated[str, Meta(min_length=1, max_length=256)] | UnsetType = UNSET
     """The producer's id: publishing twice with it changes nothing. Without one a retry may store a turn twice."""
     name: str | UnsetType = UNSET
     ts: str | int | float | UnsetType = UNSET
@@ -303,6 +252,13 @@ class Health(Struct, frozen=True, kw_only=True):
     checks: dict[str, str]
 
 
+class EntryTokens(Struct, frozen=True, kw_only=True):
+    """An entry of a pinned state, as a path, and the raw tokens of its lines."""
+
+    entry: str
+    tokens: Count
+
+
 class Problem(Struct, frozen=True, kw_only=True):
     """RFC 9457 problem document."""
 
@@ -314,3 +270,9 @@ class Problem(Struct, frozen=True, kw_only=True):
     """Stable."""
     field: str | UnsetType = UNSET
     """Path into the body (``turns[2].content``) or the name of a parameter or header."""
+    tokens: Count | UnsetType = UNSET
+    """With ``state_too_long``: what the state takes,"""
+    cap_tokens: Count | UnsetType = UNSET
+    """what it may take,"""
+    entries: list[EntryTokens] | UnsetType = UNSET
+    """and what each entry takes, the longest first."""

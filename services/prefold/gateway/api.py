@@ -1,43 +1,27 @@
-"""All calls of the API, those that are still to come among them: one table for routing and documentation."""
+"""All calls of the API: one table for routing and documentation."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from starlette.responses import Response
-
 from prefold.assembly import LEAST_BUDGET_TOKENS
-from prefold.gateway import answers, change_answers
+from prefold.gateway import answers, change_answers, recall_answers
 from prefold.gateway.change_calls import ChangeCalls
 from prefold.gateway.context_calls import MOST_BUDGET_TOKENS, MOST_QUERY_CHARS, ContextCalls
+from prefold.gateway.context_records import ContextRecordCalls
 from prefold.gateway.erasure_calls import ErasureCalls
-from prefold.gateway.exchange import Exchange
+from prefold.gateway.event_calls import EVENT_STREAM, EventCalls
 from prefold.gateway.health_calls import HealthCalls
-from prefold.gateway.operations import Handler, Operation, QueryParameter
-from prefold.gateway.problems import HttpRefusalError
+from prefold.gateway.memory_api import MemoryCalls, memory_operations
+from prefold.gateway.operations import Operation, QueryParameter
 from prefold.gateway.search_calls import SearchCalls
 from prefold.gateway.session_calls import SessionCalls
 from prefold.gateway.turn_calls import TurnCalls
 from prefold.gateway.usage_calls import DEFAULT_DAYS, MOST_DAYS, UsageAnswer, UsageCalls
+from prefold.storage.limits import CONTEXTS_KEPT
 
 _SESSION = "/v1/sessions/{session}"
 _TURN = f"{_SESSION}/turns/{{turn}}"
-_USER = "/v1/users/{user}"
 _BODY_REFUSALS = (400, 408, 413, 415, 422)
-
-_LATER: tuple[tuple[str, str, str], ...] = (
-    ("GET", f"{_SESSION}/state", "Read the pinned state"),
-    ("PUT", f"{_SESSION}/state", "Replace the pinned state"),
-    ("PATCH", f"{_SESSION}/state", "Change the pinned state"),
-    ("POST", f"{_SESSION}/close", "End the session"),
-    ("GET", f"{_SESSION}/contexts", "Records of the last assemblies"),
-    ("GET", f"{_SESSION}/events", "Server-sent events of the session"),
-    ("GET", f"{_USER}/facts", "What is known of a user"),
-    ("POST", f"{_USER}/facts", "Add a fact"),
-    ("PUT", f"{_USER}/facts/{{fact}}", "Correct a fact"),
-    ("DELETE", f"{_USER}/facts/{{fact}}", "Delete a fact"),
-    ("GET", f"{_USER}/graph", "Facts as a graph"),
-    ("DELETE", _USER, "Erase a user"),
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +30,14 @@ class Calls:
 
     turns: TurnCalls
     contexts: ContextCalls
+    records: ContextRecordCalls
     sessions: SessionCalls
     changes: ChangeCalls
     search: SearchCalls
     erasure: ErasureCalls
     usage: UsageCalls
+    memory: MemoryCalls
+    events: EventCalls
     health: HealthCalls
 
 
@@ -59,9 +46,9 @@ def operations_of(calls: Calls) -> list[Operation]:
     return [
         *_conversation_operations(calls),
         *_change_operations(calls.changes),
+        *memory_operations(calls.memory),
         *_tenant_operations(calls),
         *_health_operations(calls),
-        *_later(),
     ]
 
 
@@ -82,8 +69,26 @@ def _conversation_operations(calls: Calls) -> list[Operation]:
             f"{_SESSION}/context",
             "The context to send to the model now",
             calls.contexts.read,
-            {200: answers.ContextAnswer, 304: None},
+            {200: recall_answers.ContextAnswer, 304: None},
             query=_context_query(),
+            refusals=(400, 404, 410, 422),
+        ),
+        Operation(
+            "GET",
+            f"{_SESSION}/contexts",
+            "What the last contexts held, in numbers and ids, newest first",
+            calls.records.read,
+            {200: recall_answers.ContextsAnswer},
+            query=(QueryParameter("limit", _integer(1, CONTEXTS_KEPT, CONTEXTS_KEPT), "At most so many records."),),
+            refusals=(400, 404, 410, 422),
+        ),
+        Operation(
+            "GET",
+            f"{_SESSION}/events",
+            "Server-sent events of the session: standby_ready, swapped, degraded, erased",
+            calls.events.listen,
+            {200: str},
+            text=EVENT_STREAM,
             refusals=(400, 404, 410, 422),
         ),
         Operation(
@@ -174,10 +179,10 @@ def _tenant_operations(calls: Calls) -> list[Operation]:
         Operation(
             "POST",
             "/v1/search",
-            "Turns that matter for a query, best first, over all sessions of the tenant",
+            "What matters for a query, best first, over all that the tenant has stored",
             calls.search.search,
-            {200: answers.SearchAnswer},
-            body=answers.SearchBody,
+            {200: recall_answers.SearchAnswer},
+            body=recall_answers.SearchBody,
             refusals=_BODY_REFUSALS,
         ),
         Operation(
@@ -201,15 +206,6 @@ def _health_operations(calls: Calls) -> list[Operation]:
         Operation("GET", "/metrics", "Counts in Prometheus' text format", health.metrics, {200: str}, public=True),
         Operation("GET", "/openapi.json", "This description", health.openapi, {200: dict}, public=True),
     ]
-
-
-def _later() -> list[Operation]:
-    handler: Handler = _not_implemented
-    return [Operation(method, path, summary, handler, {}, refusals=(501,)) for method, path, summary in _LATER]
-
-
-async def _not_implemented(_exchange: Exchange) -> Response:
-    raise HttpRefusalError(501, "not_implemented", "this call is part of the API and does not exist yet")
 
 
 def _context_query() -> tuple[QueryParameter, ...]:

@@ -11,7 +11,7 @@ from prefold.errors import InvalidInputError
 
 T = TypeVar("T")
 
-_AT = re.compile(r"^(.*?)(?: - at `\$\.?([^`]*)`)?$", re.DOTALL)
+_AT = re.compile(r"^(.*?)(?: - at (?:`key` in )?`\$\.?([^`]*)`)?$", re.DOTALL)
 _NAMED = re.compile(r"(?:unknown|missing required) field `([^`]*)`")
 _encoder = msgspec.json.Encoder()
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from prefold.gateway.answers import ContextNumbers, Count, Durability, Remains
+from prefold.gateway.answers import ContextNumbers, Count, Durability, Name, Remains
 
 Seq = Annotated[int, Meta(ge=0, le=2**53)]
 
@@ -27,6 +27,8 @@ class RewindAnswer(Struct, frozen=True, kw_only=True):
     """The last seq that was given out: the next turn gets the one after it."""
     vectors_left: Count | None
     """Of the turns taken back. ``null``: the vector store does not answer, and workers remove them."""
+    facts_withdrawn: Count | None
+    """What was known of the user from them alone. ``null``: not known, and workers withdraw it."""
     context: ContextNumbers
     remains: list[Remains]
     durability: Durability
@@ -35,7 +37,7 @@ class RewindAnswer(Struct, frozen=True, kw_only=True):
 class ForkBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The new session, and the last turn that it shares."""
 
-    session: str
+    session: Name
     at_seq: Seq | None = None
     """Default: the newest turn."""
 
@@ -60,6 +62,8 @@ class ChangeAnswer(Struct, frozen=True, kw_only=True):
     """``true``: a fixed marker stands in the turn's place, and its id takes no other content."""
     vectors_left: Count | None
     """Of the old words. ``null``: the vector store does not answer, and workers remove them."""
+    facts_withdrawn: Count | None
+    """What was known of the user from them alone. ``null``: not known, and workers withdraw it."""
     context: ContextNumbers
     remains: list[Remains]
     durability: Durability

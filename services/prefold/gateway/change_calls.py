@@ -4,6 +4,7 @@ All four are safe to repeat: what is so already is answered alike, and what a fa
 """
 
 import asyncio
+from collections.abc import Sequence
 from typing import Protocol
 
 import structlog
@@ -30,8 +31,11 @@ from prefold.gateway.rewriting import LogRewrites
 from prefold.gateway.session_calls import session_answer
 from prefold.gateway.settings import GatewaySettings
 from prefold.gateway.turn_calls import THREAD_FROM_BYTES, context_numbers, prepare_one
+from prefold.gateway.withdrawing import Withdrawing
+from prefold.pinned import copied_without
 from prefold.storage import Sessions
-from prefold.storage.keys import SessionKeys
+from prefold.storage.keys import SessionKeys, UserKeys
+from prefold.storage.memory_types import TurnSpan
 from prefold.storage.types import ChangeResult, SessionRef, SessionView
 from prefold.tokens import TokenCounter
 
@@ -75,8 +79,10 @@ class ChangeCalls:
         counter: InBackground[TokenCounter],
         settings: GatewaySettings,
         store: Store,
+        withdrawing: Withdrawing,
     ) -> None:
         self._sessions = sessions
+        self._withdrawing = withdrawing
         self._index = index
         self._rewrites = rewrites
         self._counter = counter
@@ -89,16 +95,20 @@ class ChangeCalls:
         session = check_name(exchange.path["session"], "session")
         body = convert(await self._place(exchange), RewindBody)
         exchange.take_time(_CHANGE_WITHIN_SECONDS)
+        derived = await self._withdrawing.derived_of(exchange.tenant, session)
         result = await self._sessions.rewind(exchange.tenant, session, body.to_seq)
         # Repeated or not: nothing after the place stands, so whatever is found of it has to go.
         vectors_left = await self._forget(result.ref, body.to_seq + 1, result.head_seq)
         view = await self._sessions.view(exchange.tenant, session)
+        gone = TurnSpan(body.to_seq + 1, result.head_seq)
+        facts_withdrawn = await self._withdrawing.of_turns(result.ref, view.user, gone, derived)
         answer = RewindAnswer(
             session=session,
             to_seq=body.to_seq,
             turns=result.turns,
             head_seq=result.head_seq,
             vectors_left=vectors_left,
+            facts_withdrawn=facts_withdrawn,
             context=context_numbers(result),
             remains=await self._remains(view, vectors_left),
             durability=await self._store.held(),
@@ -111,17 +121,22 @@ class ChangeCalls:
         body = convert(await self._place(exchange), ForkBody)
         fork = check_name(body.session, "session")
         exchange.take_time(_CHANGE_WITHIN_SECONDS)
-        return json_response(
-            session_answer(await self._sessions.fork(exchange.tenant, session, fork, body.at_seq)), 201
-        )
+        counter = await self._counter.get()
+
+        def cut_state(stored: bytes, spans: Sequence[TurnSpan]) -> bytes:
+            return copied_without(stored, spans, counter)
+
+        made = await self._sessions.fork(exchange.tenant, session, fork, body.at_seq, cut_state=cut_state)
+        return json_response(session_answer(made), 201)
 
     async def edit(self, exchange: Exchange) -> Response:
         """Replace what a turn says."""
         session, turn_id = _names(exchange)
         prepared = await self._prepared(exchange, turn_id)
         exchange.take_time(_CHANGE_WITHIN_SECONDS)
+        derived = await self._withdrawing.derived_of(exchange.tenant, session)
         result = await self._sessions.edit_turn(exchange.tenant, session, turn_id, prepared)
-        return await self._answer(result, turn_id)
+        return await self._answer(result, turn_id, derived)
 
     async def remove(self, exchange: Exchange) -> Response:
         """Put a marker in a turn's place."""
@@ -130,14 +145,18 @@ class ChangeCalls:
         exchange.take_time(_CHANGE_WITHIN_SECONDS)
         stored = await self._sessions.find_turn(exchange.tenant, session, turn_id)
         redacted = redacted_turn(stored, await self._counter.get())
+        derived = await self._withdrawing.derived_of(exchange.tenant, session)
         result = await self._sessions.remove_turn(exchange.tenant, session, turn_id, redacted)
-        return await self._answer(result, turn_id)
+        return await self._answer(result, turn_id, derived)
 
-    async def _answer(self, result: ChangeResult, turn_id: str) -> Response:
+    async def _answer(self, result: ChangeResult, turn_id: str, derived: frozenset[str]) -> Response:
         ref = result.ref
         turn = await self._sessions.find_turn(ref.tenant, ref.session, turn_id)
         view = await self._sessions.view(ref.tenant, ref.session)
         vectors_left = await self._forget(ref, turn.seq, turn.seq, turn.revision)
+        facts_withdrawn = await self._withdrawing.of_turns(
+            ref, view.user, TurnSpan(turn.seq, turn.seq), derived, below_revision=turn.revision
+        )
         answer = ChangeAnswer(
             turn=ChangedTurn(
                 id=turn.id,
@@ -148,6 +167,7 @@ class ChangeCalls:
             changed=result.changed,
             removed=turn.removed,
             vectors_left=vectors_left,
+            facts_withdrawn=facts_withdrawn,
             context=context_numbers(result),
             # A turn that never said anything else has left nothing behind.
             remains=await self._remains(view, vectors_left) if turn.revision else [],
@@ -156,9 +176,11 @@ class ChangeCalls:
         return json_response(answer)
 
     async def _remains(self, view: SessionView, vectors_left: int | None) -> list[Remains]:
-        key = SessionKeys.of(view.ref.tenant, view.ref.session).turns
+        keys = [SessionKeys.of(view.ref.tenant, view.ref.session).turns]
+        if view.user:  # what was known from the turns lay where the user is, perhaps on another server
+            keys.append(UserKeys.of(view.ref.tenant, view.user).meta)
         forks = await self._sessions.living_forks(view.ref.tenant, view.forks)
-        return await remaining(self._rewrites, key, has_vectors=vectors_left is None, forks=forks)
+        return await remaining(self._rewrites, *keys, has_vectors=vectors_left is None, forks=forks)
 
     async def _forget(
         self, ref: SessionRef, first_seq: int, last_seq: int, below_revision: int | None = None

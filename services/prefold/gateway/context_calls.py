@@ -2,17 +2,29 @@
 
 import asyncio
 import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import cast
 
+from starlette.background import BackgroundTask
 from starlette.responses import Response
 
-from prefold.assembly import LEAST_BUDGET_TOKENS, Format, RecallInput, ServedContext, Ttl, assemble
+from prefold.assembly import (
+    LEAST_BUDGET_TOKENS,
+    Format,
+    ProfileInput,
+    RecallInput,
+    ServedContext,
+    Ttl,
+    assemble,
+)
 from prefold.conversation.ids import check_name
 from prefold.errors import InvalidInputError
 from prefold.gateway.background import InBackground
+from prefold.gateway.context_records import ContextRecords, record_of
 from prefold.gateway.exchange import Exchange, whole_number
-from prefold.gateway.finding import ContextRecall
-from prefold.storage import Sessions
+from prefold.gateway.profiles import ContextReads
+from prefold.gateway.recalling import ContextRecall
 from prefold.storage.types import StoredContext
 from prefold.tokens import TokenCounter
 
@@ -21,61 +33,111 @@ MOST_QUERY_CHARS = 8_000
 
 _FORMATS = ("anthropic", "openai")
 _TTLS = ("5m", "1h")
-_ANSWER_FORMAT = 1
+_ANSWER_FORMAT = 2
 """Part of the ETag: raise it when the same stored context is served otherwise."""
 _THREAD_FROM_BYTES = 262_144
 """Larger contexts are cut in a thread, so that they do not hold up the others."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """What a read asks for."""
+
+    form: Format
+    budget: int | None
+    text: str | None
+    cache: Ttl | None
+
+
 class ContextCalls:
     """Serves contexts."""
 
-    def __init__(self, sessions: Sessions, counter: InBackground[TokenCounter], recall: ContextRecall) -> None:
-        self._sessions = sessions
+    def __init__(
+        self,
+        reads: ContextReads,
+        counter: InBackground[TokenCounter],
+        recall: ContextRecall,
+        records: ContextRecords | None,
+    ) -> None:
+        self._reads = reads
         self._counter = counter
         self._recall = recall
+        self._records = records
 
     async def read(self, exchange: Exchange) -> Response:
         """What to send to the model now; 304 when the client has it."""
         session = check_name(exchange.path["session"], "session")
-        query = exchange.query("format", "query", "budget_tokens", "cache")
-        form = _format_of(query.get("format", "anthropic"))
-        budget = _budget_of(query.get("budget_tokens"))
-        text = _query_of(query.get("query"))
-        cache = _cache_of(query.get("cache"), form)
-        stored = await self._sessions.read_context(exchange.tenant, session)
-        if text is None:
-            tag = etag_of(stored, form, budget, cache)
+        asked = _asked(exchange.query("format", "query", "budget_tokens", "cache"))
+        stored, profile = await self._reads.read(exchange.tenant, session)
+        if asked.text is None:
+            tag = etag_of(stored, profile, asked.form, asked.budget, asked.cache)
             if exchange.has_tag(tag):
                 return _tagged(304, tag)
-            served = await self._assemble(stored, form, budget, cache, None)
-            return _tagged(200, tag, served.to_json())
-        recalled = await self._recall.recall(stored, text, is_whole=budget is None)
-        body = (await self._assemble(stored, form, budget, cache, recalled)).to_json()
+            served = await self._assemble(stored, asked, profile, None)
+            return self._answer(stored, served, asked, tag, served.to_json())
+        recalled = await self._recall.recall(stored, asked.text, asked.budget)
+        served = await self._assemble(stored, asked, profile, recalled)
+        body = served.to_json()
         tag = f'"q-{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
-        return _tagged(304, tag) if exchange.has_tag(tag) else _tagged(200, tag, body)
+        return _tagged(304, tag) if exchange.has_tag(tag) else self._answer(stored, served, asked, tag, body)
+
+    def _answer(self, stored: StoredContext, served: ServedContext, asked: _Asked, tag: str, body: bytes) -> Response:
+        answer = _tagged(200, tag, body)
+        records = self._records
+        if records is None:
+            return answer
+
+        async def note() -> None:
+            record = record_of(
+                stored,
+                served,
+                with_query=asked.text is not None,
+                form=asked.form,
+                budget_tokens=asked.budget,
+                etag=tag,
+            )
+            records.note(stored.ref, record)
+
+        answer.background = BackgroundTask(note)  # after the last byte of the answer
+        return answer
 
     async def _assemble(
-        self,
-        stored: StoredContext,
-        form: Format,
-        budget: int | None,
-        cache: Ttl | None,
-        recalled: RecallInput | None,
+        self, stored: StoredContext, asked: _Asked, profile: ProfileInput, recalled: RecallInput | None
     ) -> ServedContext:
         counter = await self._counter.get()
 
         def run() -> ServedContext:
-            return assemble(stored, counter, form=form, budget_tokens=budget, recalled=recalled, cache=cache)
+            return assemble(
+                stored,
+                counter,
+                form=asked.form,
+                budget_tokens=asked.budget,
+                profile=profile,
+                recalled=recalled,
+                cache=asked.cache,
+            )
 
-        is_long = len(stored.body) > _THREAD_FROM_BYTES and (budget is not None or form == "openai")
-        return await asyncio.to_thread(run) if is_long else run()
+        has_work = asked.budget is not None or asked.text is not None or asked.form == "openai"
+        return await asyncio.to_thread(run) if has_work and len(stored.body) > _THREAD_FROM_BYTES else run()
 
 
-def etag_of(stored: StoredContext, form: Format, budget: int | None, cache: Ttl | None = None) -> str:
+def _asked(query: Mapping[str, str]) -> _Asked:
+    form = _format_of(query.get("format", "anthropic"))
+    return _Asked(
+        form=form,
+        budget=_budget_of(query.get("budget_tokens")),
+        text=_query_of(query.get("query")),
+        cache=_cache_of(query.get("cache"), form),
+    )
+
+
+def etag_of(
+    stored: StoredContext, profile: ProfileInput, form: Format, budget: int | None, cache: Ttl | None = None
+) -> str:
     """Strong: whatever changes the answer changes one of these.
 
-    Within a version the context string only grows, by turns, each of which raises ``head_seq``.
+    Within a version the context string only grows, by turns, each of which raises ``head_seq``. Pinned state and profile
+    count by their bytes.
     """
     parts = (
         _ANSWER_FORMAT,
@@ -90,6 +152,9 @@ def etag_of(stored: StoredContext, form: Format, budget: int | None, cache: Ttl 
         stored.tools_tokens,
         stored.open_calls,
         stored.system,
+        stored.state,
+        stored.state_tokens,
+        profile,
         form,
         budget,
         cache,

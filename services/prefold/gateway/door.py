@@ -36,7 +36,10 @@ class Door:
         *,
         most_in_flight: int,
         answer_within_seconds: float,
+        stopping: asyncio.Event | None = None,
     ) -> None:
+        self.stopping = stopping or asyncio.Event()
+        """To be set when the process ends: answers that go on until then end too."""
         self._table = table
         self._guard = guard
         self._metrics = metrics

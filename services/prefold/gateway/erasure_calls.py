@@ -1,6 +1,8 @@
 """``DELETE /v1/sessions/{session}``: erasure, with a receipt."""
 
 import time
+from collections.abc import Mapping, Sequence
+from typing import Final
 
 import structlog
 from starlette.responses import Response
@@ -13,30 +15,60 @@ from prefold.gateway.remains import remaining
 from prefold.gateway.rewriting import LogRewrites
 from prefold.gateway.summary_views import iso_time
 from prefold.gateway.sweeping import Findings, Sweep
+from prefold.gateway.withdrawing import Withdrawing, WithdrawnFacts
 from prefold.storage import Sessions
-from prefold.storage.keys import SessionKeys
+from prefold.storage.keys import SessionKeys, UserKeys
 from prefold.storage.limits import ERASE_GRACE, RETENTION, TOMBSTONE_EXTRA
+from prefold.storage.types import ErasedSession, SessionRef
 
 log = structlog.get_logger(__name__)
+
+
+class SessionErasing:
+    """Erases a session and what names it, by one path whoever asks. Safe to repeat."""
+
+    def __init__(self, sessions: Sessions, sweep: Sweep) -> None:
+        self._sessions = sessions
+        self._sweep = sweep
+
+    async def run(self, tenant: str, session: str, *, incarnation: str = "") -> tuple[ErasedSession, Findings]:
+        """What went, and what a second look found. ``NotFoundError`` (session_not_found).
+
+        With ``incarnation`` a session that lives is spared unless it is that life.
+        """
+        erased = await self._sessions.erase(tenant, session, incarnation=incarnation)
+        # The due entry stays: a job that embeds now may write once more, and the worker looks again after it.
+        return erased, await self._sweep.run(tenant, erased)
+
+
+_LOOK: Final = f"a worker has looked again, {ERASE_GRACE.seconds} seconds from now or once it runs"
+_OF_USER: Final = Remains(where="what was known of the user from it", until=_LOOK)
 
 
 class ErasureCalls:
     """Erases what was said. What is derived goes with it, and work under way is refused by the raised epoch."""
 
-    def __init__(self, sessions: Sessions, sweep: Sweep, rewrites: LogRewrites) -> None:
+    def __init__(
+        self, sessions: Sessions, erasing: SessionErasing, withdrawing: Withdrawing, rewrites: LogRewrites
+    ) -> None:
         self._sessions = sessions
-        self._sweep = sweep
+        self._erasing = erasing
+        self._withdrawing = withdrawing
         self._rewrites = rewrites
 
     async def session(self, exchange: Exchange) -> Response:
         """Erase a session. Safe to repeat: a repeat finishes what a failure had left."""
         tenant, session = exchange.tenant, check_name(exchange.path["session"], "session")
         exchange.query()
-        erased = await self._sessions.erase(tenant, session)
-        # The due entry stays: a job that embeds now may write once more, and the worker looks again after it.
-        found = await self._sweep.run(tenant, erased)
+        erased, found = await self._erasing.run(tenant, session)
+        users = await self._users_of(tenant, session, found.lives)
+        facts = await self._withdraw(tenant, session, users)
         files = await remaining(
-            self._rewrites, SessionKeys.of(tenant, session).meta, has_vectors=found.vectors is None, forks=erased.forks
+            self._rewrites,
+            SessionKeys.of(tenant, session).meta,
+            *(UserKeys.of(tenant, user).meta for user in sorted({*users.values()} - {""})),
+            has_vectors=None in (found.vectors, facts.vectors_left),
+            forks=erased.forks,
         )
         log.info("session_erased", tenant=tenant, session=session, turns=erased.turns, not_checked=found.not_checked())
         receipt = ErasureAnswer(
@@ -49,26 +81,55 @@ class ErasureCalls:
             dead_letters_left=found.dead_letters,
             commands_left=found.logged_commands,
             jobs_left=found.jobs,
-            vectors_left=found.vectors,
-            not_checked=found.not_checked(),
+            vectors_left=sum_known(found.vectors, facts.vectors_left),
+            facts_withdrawn=facts.facts,
+            facts_left=facts.facts_left,
+            not_checked=sorted({*found.not_checked(), *_not_checked(facts)}),
             opened_anew=found.is_reopened,
             forks=list(erased.forks),
-            remains=[*_in_memory(found), *files],
+            remains=[*in_memory(found), *([_OF_USER] if facts.facts_left is None else []), *files],
         )
         return json_response(receipt)
 
+    async def _users_of(self, tenant: str, session: str, lives: Sequence[str]) -> dict[str, str]:
+        """By life; the tombstone knows it until a worker has looked again."""
+        return {life: await self._sessions.erased_user(SessionRef(tenant, session, life)) or "" for life in lives}
 
-def _in_memory(found: Findings) -> list[Remains]:
-    """What is not in a file."""
-    look = f"a worker has looked again, {ERASE_GRACE.seconds} seconds from now or once it runs"
+    async def _withdraw(self, tenant: str, session: str, users: Mapping[str, str]) -> WithdrawnFacts:
+        """What these lives alone showed of their user."""
+        of_user: dict[str, list[str]] = {}
+        for life, user in users.items():
+            of_user.setdefault(user, []).append(life)
+        found = [await self._withdrawing.of_lives(tenant, session, ended, user) for user, ended in of_user.items()]
+        return WithdrawnFacts(
+            facts=sum_known(*(one.facts for one in found)),
+            facts_left=sum_known(*(one.facts_left for one in found)),
+            vectors_left=sum_known(*(one.vectors_left for one in found)),
+        )
+
+
+def _not_checked(facts: WithdrawnFacts) -> list[str]:
+    looks = {"facts": facts.facts_left, "vectors": facts.vectors_left}
+    return [name for name, found in looks.items() if found is None]
+
+
+def sum_known(*counts: int | None) -> int | None:
+    """``None`` where one of them is not known."""
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def in_memory(found: Findings) -> list[Remains]:
+    """What is not in a file, of one session."""
     days = (RETENTION + TOMBSTONE_EXTRA).days
     remains = [
         Remains(where="tombstone: the session's name, no word of it", until=f"{days} days have passed, or a PUT"),
-        Remains(where="due entry: the session's name, no word of it", until=look),
+        Remains(where="tombstone: whose session it was", until=_LOOK),
+        Remains(where="due entry: the session's name, no word of it", until=_LOOK),
         Remains(where="working memory of summary workers", until="newer turns displace it, or the worker is restarted"),
     ]
     if found.jobs is None:
-        remains.append(Remains(where="job queue: the session's name, no word of it", until=look))
+        remains.append(Remains(where="job queue: the session's name, no word of it", until=_LOOK))
     if found.logged_commands is None:
         remains.append(
             Remains(where="log of slow commands", until="newer commands displace it, or the server restarts")

@@ -12,6 +12,7 @@ from prefold.gateway.problems import HttpRefusalError
 
 _MOST_QUERY_BYTES = 16_384
 _JSON_TYPE = b"application/json"
+MERGE_PATCH = b"application/merge-patch+json"
 _CHARSETS = (b"", b"charset=utf-8", b'charset="utf-8"')
 
 
@@ -66,9 +67,12 @@ class Exchange:
         if self.deadline is not None and (when := self.deadline.when()) is not None:
             self.deadline.reschedule(max(when, asyncio.get_running_loop().time() + seconds))
 
-    async def body(self, *, most_bytes: int, within_seconds: float) -> bytes:
-        """The whole JSON body as bytes. Refuses another media type or any encoding (415), and too much (413)."""
-        self._check_media()
+    async def body(self, *, most_bytes: int, within_seconds: float, also: tuple[bytes, ...] = ()) -> bytes:
+        """The whole JSON body as bytes. Refuses another media type or any encoding (415), and too much (413).
+
+        ``also``: media types that are taken beside ``application/json``.
+        """
+        self._check_media(also)
         declared = self.header(b"content-length")
         if declared is not None and declared.isdigit() and int(declared) > most_bytes:
             raise _too_large(most_bytes)
@@ -106,12 +110,12 @@ class Exchange:
             if not message.get("more_body", False):
                 return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
-    def _check_media(self) -> None:
+    def _check_media(self, also: tuple[bytes, ...]) -> None:
         encoding = self.header(b"content-encoding")
         if encoding is not None and encoding.strip().lower() != b"identity":
             raise HttpRefusalError(415, "unsupported_encoding", "send the body as it is", field="content-encoding")
         media, _, parameter = (self.header(b"content-type") or b"").partition(b";")
-        if media.strip().lower() != _JSON_TYPE or parameter.strip().lower() not in _CHARSETS:
+        if media.strip().lower() not in (_JSON_TYPE, *also) or parameter.strip().lower() not in _CHARSETS:
             raise HttpRefusalError(
                 415, "unsupported_media_type", "the body must be application/json in UTF-8", field="content-type"
             )

@@ -4,33 +4,29 @@ import asyncio
 import re
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import msgspec
 import structlog
 
-from prefold.assembly import RecalledItem, RecallInput
-from prefold.conversation import parse_lines
 from prefold.conversation.encoding import encode
 from prefold.embedding import Embedder, Vector
-from prefold.errors import GoneError, NotFoundError, RefusedError, TransientError, UnavailableError
+from prefold.errors import GoneError, NotFoundError, RefusedError, UnavailableError
 from prefold.gateway.background import InBackground
+from prefold.recall.same import texts_say_the_same
 from prefold.storage import Sessions
-from prefold.storage.types import SessionView, StoredContext, StoredTurn
+from prefold.storage.types import SessionView, StoredTurn
 
 log = structlog.get_logger(__name__)
 
-_RECALLED_TURNS = 12
-_SAME_WORDS = 0.85
-"""Share of common words from which two hits say the same."""
 _MOST_SKIPPED = 100
 """Hits that are asked for in addition, because a window's turns are often the best ones."""
 _READS_AT_ONCE = 8
 """Of the log, by all searches of the process: the connections are there for others too."""
 _WORD = re.compile(r"\w+")
-_SPARE = 3
-"""How many times more hits are asked for than wanted: near-duplicates and dead ones fall away."""
+_SPARE = 10
+"""More hits are asked for than wanted: dead ones fall away."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +38,8 @@ class Hit:
     seq: int
     revision: int
     score: float
+    others: "tuple[Hit, ...]" = ()
+    """Those that say the same, best first, and so take no place of their own."""
 
 
 class TurnIndex(Protocol):
@@ -65,6 +63,7 @@ class FoundTurn:
     ts: str
     text: str
     score: float
+    copies: int = 0
 
 
 class Finder:
@@ -77,12 +76,21 @@ class Finder:
         self._index = index
         self._embedder = embedder
         self._executor = executor
-        self._places = asyncio.Semaphore(_READS_AT_ONCE)
+        self.places = asyncio.Semaphore(_READS_AT_ONCE)
+        """For whoever checks hits against the stores."""
 
     @property
     def is_ready(self) -> bool:
         """True when the embedder is loaded."""
         return self._embedder.is_ready
+
+    async def vector_of(self, query: str) -> Vector:
+        """The query as a vector. Waits for the embedder to load; ``UnavailableError`` when it does not answer."""
+        try:
+            embedder = await self._embedder.get()
+            return await asyncio.get_running_loop().run_in_executor(self._executor, embedder.embed_query, query)
+        except RefusedError as error:
+            raise not_set_up(error) from error
 
     async def find(
         self,
@@ -90,18 +98,21 @@ class Finder:
         query: str,
         *,
         limit: int,
+        vector: Vector | None = None,
         session: str | None = None,
         user: str | None = None,
         skip: frozenset[int] = frozenset(),
     ) -> list[FoundTurn]:
         """At most ``limit`` turns, best first, no two that say the same, none whose number is in ``skip``.
 
-        Raises ``UnavailableError`` when embedder or vector store do not answer. Waits for the embedder to load.
+        ``vector`` is the query's, where it is known. Raises ``UnavailableError`` when embedder or vector store do not
+        answer.
         """
-        most = limit * _SPARE + min(len(skip), _MOST_SKIPPED)
-        found = await self._hits(tenant, query, session, user, most)
+        known = await self.vector_of(query) if vector is None else vector
+        most = limit + _SPARE + min(len(skip), _MOST_SKIPPED)
+        found = await self._hits(tenant, query, known, session, user, most)
         hits = sorted((hit for hit in found if hit.seq not in skip), key=lambda hit: -hit.score)
-        lives = _Lives(self._sessions, self._places, tenant, user)
+        lives = Lives(self._sessions, self.places, tenant, user)
         kept: list[FoundTurn] = []
         # By batches, because a second one is only needed when much of the first fell away.
         for start in range(0, len(hits), limit):
@@ -111,30 +122,34 @@ class Finder:
                 break
         return kept[:limit]
 
-    async def _hits(self, tenant: str, query: str, session: str | None, user: str | None, limit: int) -> Sequence[Hit]:
+    async def _hits(
+        self, tenant: str, query: str, vector: Vector, session: str | None, user: str | None, limit: int
+    ) -> Sequence[Hit]:
         try:
-            embedder = await self._embedder.get()
-            embed = asyncio.get_running_loop().run_in_executor(self._executor, embedder.embed_query, query)
-            return await self._index.search(tenant, await embed, query, session=session, user=user, limit=limit)
+            return await self._index.search(tenant, vector, query, session=session, user=user, limit=limit)
         except RefusedError as error:
-            # The caller's input was checked: what is refused here is our setting or our request.
-            log.error("recall_refused", reason=error.detail, code=error.code)
-            raise UnavailableError("search is not set up rightly", code="recall_unavailable") from error
+            raise not_set_up(error) from error
 
-    async def _read(self, lives: "_Lives", hit: Hit) -> FoundTurn | None:
-        """The hit as the log has it; ``None`` where the log does not confirm it."""
+    async def _read(self, lives: "Lives", hit: Hit) -> FoundTurn | None:
+        """The hit as the log has it, or else the first that says the same; ``None`` where the log confirms none."""
+        said = (hit, *hit.others)
+        for number, one in enumerate(said, 1):
+            turn = await self._standing(lives, one)
+            if turn is not None:
+                return found_turn(one.session, turn, hit.score, len(said) - number)
+        return None
+
+    async def _standing(self, lives: "Lives", hit: Hit) -> StoredTurn | None:
         view = await lives.view(hit.session)
         if view is None or view.ref.incarnation != hit.incarnation or not 0 < hit.seq <= view.head_seq:
             return None
         # Of this very life: the session may have been erased and made anew since the look, for another user.
-        async with self._places:
+        async with self.places:
             turn = await self._sessions.turn_of_life(view.ref, hit.seq)
-        if turn is None or turn.removed or turn.revision != hit.revision:
-            return None
-        return found_turn(hit.session, turn, hit.score)
+        return None if turn is None or turn.removed or turn.revision != hit.revision else turn
 
 
-class _Lives:
+class Lives:
     """The sessions of one search, each looked at once: those of the tenant and, if one is named, of the user."""
 
     def __init__(self, sessions: Sessions, places: asyncio.Semaphore, tenant: str, user: str | None) -> None:
@@ -159,57 +174,27 @@ class _Lives:
         return view if self._user in (None, view.user) else None
 
 
-class ContextRecall:
-    """Recall for a context read: as much as comes in time, never an error."""
-
-    def __init__(self, finder: Finder, *, within_seconds: float) -> None:
-        self._finder = finder
-        self._within = within_seconds
-
-    async def recall(self, stored: StoredContext, query: str, *, is_whole: bool) -> RecallInput:
-        """Turns of the same session. A failure is named in the input and reported in the answer.
-
-        ``is_whole``: the window will be served as it is stored, so its turns need not be found.
-        """
-        if not self._finder.is_ready:
-            return RecallInput(failure="embedder_loading")
-        try:
-            async with asyncio.timeout(self._within):
-                found = await self._finder.find(
-                    stored.ref.tenant,
-                    query,
-                    session=stored.ref.session,
-                    limit=_RECALLED_TURNS,
-                    skip=_turns_in(stored) if is_whole else frozenset(),
-                )
-        except TimeoutError:
-            log.warning("recall_too_slow", tenant=stored.ref.tenant, session=stored.ref.session)
-            return RecallInput(failure="too_slow")
-        except TransientError as error:
-            log.warning("recall_unavailable", tenant=stored.ref.tenant, reason=error.detail)
-            return RecallInput(failure="unavailable")
-        except Exception as error:  # noqa: BLE001  # whatever is wrong with recall, the context is served
-            log.error("recall_failed", tenant=stored.ref.tenant, error=type(error).__qualname__)
-            return RecallInput(failure="failed")
-        return RecallInput([RecalledItem(one.seq, one.role, one.ts, one.text, one.score) for one in found])
-
-
-def _turns_in(stored: StoredContext) -> frozenset[int]:
-    _, fragments = parse_lines(stored.body)
-    return frozenset(fragment.seq for fragment in fragments if fragment.part not in ("gap", "closer"))
+def not_set_up(error: RefusedError) -> UnavailableError:
+    """For a search that was refused: the caller's input was checked, so it is our setting or our request."""
+    log.error("recall_refused", reason=error.detail, code=error.code)
+    return UnavailableError("search is not set up rightly", code="recall_unavailable")
 
 
 def without_near_duplicates(turns: Sequence[FoundTurn]) -> list[FoundTurn]:
-    """The turns without those that say what a better one says."""
+    """The turns without those that say what a better one says, which counts them."""
     kept: list[tuple[frozenset[str], FoundTurn]] = []
     for turn in turns:
         words = frozenset(_WORD.findall(turn.text.lower()))
-        if not any(_say_the_same(words, others) for others, _ in kept):
+        same = next((place for place, (others, _) in enumerate(kept) if texts_say_the_same(words, others)), None)
+        if same is None:
             kept.append((words, turn))
+        else:
+            others, better = kept[same]
+            kept[same] = (others, replace(better, copies=better.copies + 1 + turn.copies))
     return [turn for _, turn in kept]
 
 
-def found_turn(session: str, turn: StoredTurn, score: float) -> FoundTurn:
+def found_turn(session: str, turn: StoredTurn, score: float, copies: int = 0) -> FoundTurn:
     """A stored turn as a hit."""
     published: dict[str, Any] = msgspec.json.decode(turn.verbatim_json)
     ts = published.get("ts")
@@ -221,6 +206,7 @@ def found_turn(session: str, turn: StoredTurn, score: float) -> FoundTurn:
         ts=ts if isinstance(ts, str) else "",
         text=text_of(turn),
         score=score,
+        copies=copies,
     )
 
 
@@ -240,8 +226,3 @@ def _text_of_block(block: dict[str, Any]) -> str:
         content = block["content"]
         return content if isinstance(content, str) else "\n".join(map(_text_of_block, content))
     return ""
-
-
-def _say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
-    common = len(words & others)
-    return common > 0 and common >= _SAME_WORDS * len(words | others)

@@ -14,6 +14,7 @@ from prefold.config.lifecycle import run_async
 from prefold.config.logs import configure_logging
 from prefold.gateway.background import is_loading
 from prefold.gateway.composition import gateway
+from prefold.gateway.door import Door
 from prefold.gateway.settings import GatewaySettings
 from prefold.gateway.wire import BoundedHttpProtocol
 from prefold.serving import answer, listening, url_of
@@ -44,5 +45,12 @@ async def serve(settings: GatewaySettings, stop: asyncio.Event) -> None:
         app = await stack.enter_async_context(gateway(settings))
         listener = stack.enter_context(listening(settings.host, settings.port))
         log.info("gateway_ready", url=url_of(listener), pid=os.getpid())
+        ending = asyncio.create_task(_end_streams(app, stop))
+        stack.callback(ending.cancel)
         await answer(app, listener, stop, http=BoundedHttpProtocol)
     log.info("gateway_stopped")
+
+
+async def _end_streams(app: Door, stop: asyncio.Event) -> None:
+    await stop.wait()
+    app.stopping.set()

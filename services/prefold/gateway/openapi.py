@@ -8,18 +8,22 @@ from typing import Any
 import msgspec
 import orjson
 
-from prefold.gateway.answers import Problem
+from prefold.gateway.answers import NAME_PATTERN, Problem
+from prefold.gateway.openapi_links import links_of, operation_id
 from prefold.gateway.operations import Operation
 
 _REFERENCE = "#/components/schemas/{name}"
 _PARAMETER = re.compile(r"\{(\w+)\}")
-_NAME_SCHEMA = {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._@+=|~-]{0,127}$"}
+_NAME_SCHEMA = {"type": "string", "pattern": NAME_PATTERN}
 _PATH_SCHEMAS: Mapping[str, dict[str, Any]] = {
     "turn": {"type": "string", "minLength": 1, "maxLength": 256, "description": "The producer's id, percent-encoded."},
+    "proposal": {"type": "string", "pattern": "^[0-9a-f]{18}$"},
+    "fact": {"type": "string", "pattern": "^[A-Za-z0-9-]{1,64}$"},
 }
 """Of path parameters that are no names."""
-_COMMON_REFUSALS = (401, 403, 429, 500, 503)
-_TEXT_ANSWERS: Mapping[object, str] = {str: "text/plain"}
+_HEADERS: Mapping[str, str] = {"If-Match": "The `ETag` that the write builds on; another one now: 412."}
+_COMMON_REFUSALS = (400, 401, 403, 408, 413, 429, 431, 500, 503)
+"""Of every call, whatever it does: some are said before it is known which call it is."""
 
 
 def openapi_document(operations: Iterable[Operation], version: str) -> bytes:
@@ -67,21 +71,16 @@ def _members(kind: Any) -> tuple[Any, ...]:
 
 def _operation(operation: Operation, schemas: Mapping[Any, dict[str, Any]]) -> dict[str, Any]:
     described: dict[str, Any] = {
-        "operationId": _operation_id(operation),
+        "operationId": operation_id(operation.method, operation.path),
         "summary": operation.summary,
-        "parameters": [*_path_parameters(operation), *_query_parameters(operation)],
+        "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_header_parameters(operation)],
         "responses": {**_answers(operation, schemas), **_refusals(operation, schemas)},
         "security": [] if operation.public else [{"key": []}, {}],
     }
     if operation.body is not None:
-        content = {"application/json": {"schema": schemas[operation.body]}}
+        content = {media: {"schema": schemas[operation.body]} for media in operation.media}
         described["requestBody"] = {"required": True, "content": content}
     return described
-
-
-def _operation_id(operation: Operation) -> str:
-    words = [word for word in re.split(r"[^a-z]+", operation.path.replace("/v1", "")) if word]
-    return "_".join([operation.method.lower(), *words])
 
 
 def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
@@ -98,13 +97,23 @@ def _query_parameters(operation: Operation) -> list[dict[str, Any]]:
     ]
 
 
+def _header_parameters(operation: Operation) -> list[dict[str, Any]]:
+    schema = {"type": "string", "pattern": r"^[\x21-\x7e]([\x20-\x7e]{0,126}[\x21-\x7e])?$"}
+    return [
+        {"name": name, "in": "header", "required": False, "schema": schema, "description": _HEADERS[name]}
+        for name in operation.headers
+    ]
+
+
 def _answers(operation: Operation, schemas: Mapping[Any, dict[str, Any]]) -> dict[str, Any]:
     described: dict[str, Any] = {}
     for status, kind in operation.answers.items():
         answer: dict[str, Any] = {"description": HTTPStatus(status).phrase}
         if kind is not None:
-            media = _TEXT_ANSWERS.get(kind, "application/json")
+            media = operation.text if kind is str else "application/json"
             answer["content"] = {media: {"schema": schemas[kind]}}
+        if links := links_of(operation, status):
+            answer["links"] = links
         described[str(status)] = answer
     return described
 

@@ -33,9 +33,15 @@ class Operation:
     handler: Handler
     answers: Mapping[int, object]
     """Status → a type that msgspec can describe, or ``None`` for an answer without a JSON body."""
+    text: str = "text/plain"
+    """Media type of an answer that is text."""
     body: object | None = None
     """Type of the JSON body."""
+    media: tuple[str, ...] = ("application/json",)
+    """Media types that the body may have."""
     query: tuple[QueryParameter, ...] = ()
+    headers: tuple[str, ...] = ()
+    """Names of request headers that it heeds, each an optional text."""
     refusals: tuple[int, ...] = ()
     """Statuses of problem documents beside those that every call can give."""
     public: bool = False

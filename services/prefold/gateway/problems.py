@@ -12,6 +12,7 @@ import orjson
 from starlette.responses import Response
 
 from prefold.errors import (
+    NO_MEMBERS,
     ConflictError,
     GoneError,
     InvalidInputError,
@@ -80,7 +81,7 @@ def problem_response(error: PrefoldError) -> Response:
         headers["WWW-Authenticate"] = 'Bearer realm="prefold"'
     if isinstance(error, TransientError):
         headers["Retry-After"] = str(_retry_seconds(error))
-    return _document(status, error.code, error.detail, error.field, headers)
+    return _document(status, error.code, error.detail, error.field, headers, error.members)
 
 
 def internal_problem() -> Response:
@@ -94,8 +95,16 @@ def _retry_seconds(error: TransientError) -> int:
     return max(1, math.ceil(error.retry_after.total_seconds()))
 
 
-def _document(status: int, code: str, detail: str, field: str | None, headers: Mapping[str, str]) -> Response:
+def _document(
+    status: int,
+    code: str,
+    detail: str,
+    field: str | None,
+    headers: Mapping[str, str],
+    members: Mapping[str, object] = NO_MEMBERS,
+) -> Response:
     body: dict[str, object] = {
+        **members,
         "type": f"urn:prefold:problem:{code}",
         "title": HTTPStatus(status).phrase,
         "status": status,

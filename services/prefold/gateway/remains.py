@@ -7,9 +7,9 @@ from prefold.gateway.rewriting import LogRewrites
 
 
 async def remaining(
-    rewrites: LogRewrites, key: str = "", *, has_vectors: bool = False, forks: Sequence[str] = ()
+    rewrites: LogRewrites, *keys: str, has_vectors: bool = False, forks: Sequence[str] = ()
 ) -> list[Remains]:
-    """What a receipt has to name; starts what ends it, at the server of ``key``. Raises ``UnavailableError``.
+    """What a receipt has to name; starts what ends it, at the servers of ``keys``. Raises ``UnavailableError``.
 
     ``has_vectors``: they could not be deleted now. ``forks``: sessions that were begun with turns of this one.
     """
@@ -20,7 +20,7 @@ async def remaining(
     return [
         *([vectors] if has_vectors else []),
         *([shared] if forks else []),
-        *await rewrites.ask(key),
+        *await rewrites.ask(*keys),
         Remains(where="vector store files", until="the store has vacuumed and its write-ahead log has moved on"),
         Remains(where="backups that you keep", until="you replace them"),
     ]

@@ -39,12 +39,19 @@ class LogRewrites:
         self._owed: dict[tuple[str, FileKind], str] = {}
         self._is_owed = asyncio.Event()
 
-    async def ask(self, key: str = "") -> list[Remains]:
-        """Starts the rewrites of what the server of ``key`` keeps, or owes them; what remains until then.
+    async def ask(self, *keys: str) -> list[Remains]:
+        """Starts the rewrites of what the servers of ``keys`` keep, or owes them; what remains until then, each once.
 
-        Empties its log of slow commands where that quotes the session of this ``key``. Raises ``UnavailableError``.
+        Empties their logs of slow commands where these quote the session or user of a key. Raises ``UnavailableError``.
         """
-        quoted = await self._logs.forget(key) if key else 0
+        quoted = [await self._logs.forget(key) for key in keys]
+        places = {self._files.place(key): key for key in keys or ("",)}
+        files = [one for key in places.values() for one in await self._ask_one(key)]
+        if None in quoted:
+            files.append(Remains(where="log of slow commands", until="newer ones displace it, or the server restarts"))
+        return list({one.where: one for one in files}.values())
+
+    async def _ask_one(self, key: str) -> list[Remains]:
         kept = await self._files.kept(key)
         remains = []
         if kept.log is not False:  # None: it does not say, and then it is not asked either
@@ -52,10 +59,6 @@ class LogRewrites:
             remains.append(Remains(where=_NAMES["log"], until=until))
         if kept.snapshot:
             remains.append(Remains(where=_NAMES["snapshot"], until=await self._ask("snapshot", key)))
-        if quoted is None:
-            remains.append(
-                Remains(where="log of slow commands", until="newer ones displace it, or the server restarts")
-            )
         if kept.replicas:
             remains.append(Remains(where="files of its replicas", until="each replica has written its own anew"))
         return remains

@@ -1,27 +1,36 @@
-"""``POST /v1/search``: recall over all sessions of a tenant."""
+"""``POST /v1/search``: recall over all that a tenant has stored."""
 
+import asyncio
+from collections.abc import Coroutine, Sequence
+from typing import Any
+
+from msgspec import UNSET
 from starlette.responses import Response
 
 from prefold.conversation.ids import check_name
 from prefold.errors import InvalidInputError
-from prefold.gateway.answers import SearchAnswer, SearchBody, SearchResult
 from prefold.gateway.bodies import convert, json_response, read_object
 from prefold.gateway.exchange import Exchange
 from prefold.gateway.finding import Finder, FoundTurn
+from prefold.gateway.memory_finding import FoundMemory, MemoryFinder, Remembered
+from prefold.gateway.recall_answers import FactSource, Kind, SearchAnswer, SearchBody, SearchResult
 from prefold.gateway.settings import GatewaySettings
+from prefold.recall import DerivedKind
 
 _MOST_BYTES = 65_536
+_ALL: tuple[Kind, ...] = ("turn", "segment", "summary", "fact")
 
 
 class SearchCalls:
-    """Searches turns. Segments, summaries and facts are not stored yet: asking for these alone finds nothing."""
+    """Searches turns, facts, summaries and segments."""
 
-    def __init__(self, finder: Finder, settings: GatewaySettings) -> None:
+    def __init__(self, finder: Finder, memory: MemoryFinder | None, settings: GatewaySettings) -> None:
         self._finder = finder
+        self._memory = memory
         self._body_seconds = settings.body_timeout_ms / 1000
 
     async def search(self, exchange: Exchange) -> Response:
-        """The best turns for the query."""
+        """The best of all kinds that were asked for."""
         exchange.query()
         raw = await exchange.body(most_bytes=_MOST_BYTES, within_seconds=self._body_seconds)
         body = convert(read_object(raw, _MOST_BYTES), SearchBody)
@@ -29,19 +38,57 @@ class SearchCalls:
             raise InvalidInputError("must not be blank", field="query")
         user = None if body.user is None else check_name(body.user, "user")
         session = None if body.session is None else check_name(body.session, "session")
-        found: list[FoundTurn] = []
-        if body.kinds is None or "turn" in body.kinds:
-            found = await self._finder.find(exchange.tenant, body.query, session=session, user=user, limit=body.limit)
-        return json_response(SearchAnswer(results=[_result(turn) for turn in found]))
+        kinds = frozenset(_ALL if body.kinds is None else body.kinds)
+        found = await self._found(exchange.tenant, body, kinds, user, session) if kinds else []
+        found.sort(key=lambda one: -one.score)
+        return json_response(SearchAnswer(results=found[: body.limit]))
+
+    async def _found(
+        self, tenant: str, body: SearchBody, kinds: frozenset[Kind], user: str | None, session: str | None
+    ) -> list[SearchResult]:
+        vector = await self._finder.vector_of(body.query)
+        looks: list[Coroutine[Any, Any, Sequence[FoundTurn | FoundMemory]]] = []
+        if "turn" in kinds:
+            looks.append(
+                self._finder.find(tenant, body.query, vector=vector, session=session, user=user, limit=body.limit)
+            )
+        if self._memory is not None:
+            wanted = Remembered(tenant, body.query, vector, user, session, limit=body.limit)
+            if "fact" in kinds and session is None:
+                looks.append(self._memory.facts(wanted))
+            if summaries := _derived(kinds):
+                looks.append(self._memory.summaries(wanted, summaries))
+        return [_result(one) for found in await asyncio.gather(*looks) for one in found]
 
 
-def _result(turn: FoundTurn) -> SearchResult:
+def _derived(kinds: frozenset[Kind]) -> tuple[DerivedKind, ...]:
+    derived: tuple[DerivedKind, ...] = ("summary", "segment")
+    return tuple(kind for kind in derived if kind in kinds)
+
+
+def _result(found: FoundTurn | FoundMemory) -> SearchResult:
+    if isinstance(found, FoundTurn):
+        return SearchResult(
+            kind="turn",
+            text=found.text,
+            score=found.score,
+            copies=found.copies,
+            session=found.session,
+            turn_id=found.turn_id,
+            seq=found.seq,
+            role=found.role,
+        )
+    if found.kind == "fact":
+        sources = [FactSource(session=session, turn_id=turn, seq=seq) for session, turn, seq in found.sources]
+        return SearchResult(
+            kind="fact", text=found.text, score=found.score, copies=found.copies, fact_id=found.id, sources=sources
+        )
     return SearchResult(
-        kind="turn",
-        session=turn.session,
-        turn_id=turn.turn_id,
-        seq=turn.seq,
-        role=turn.role,
-        text=turn.text,
-        score=turn.score,
+        kind=found.kind,
+        text=found.text,
+        score=found.score,
+        copies=found.copies,
+        session=found.session or UNSET,
+        first_seq=found.first_seq,
+        last_seq=found.last_seq,
     )

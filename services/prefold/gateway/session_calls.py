@@ -21,7 +21,9 @@ from prefold.gateway.summary_views import (
     threshold_of,
     usage_of,
 )
+from prefold.pinned import Pinned, change_state, with_proposals
 from prefold.storage import Sessions
+from prefold.storage.memory_types import StoredState
 from prefold.storage.types import SessionOptions, SessionView
 from prefold.tokens import TokenCounter
 
@@ -44,7 +46,21 @@ class SessionCalls:
         raw = await exchange.body(most_bytes=self._most_bytes, within_seconds=self._body_seconds)
         body = convert(read_object(raw, self._most_bytes), SessionBody)
         options = options_of(body, await self._counter.get())
-        return json_response(session_answer(await self._sessions.open(exchange.tenant, session, options)))
+        view = await self._sessions.open(exchange.tenant, session, options)
+        if options.proposals is not None or options.state_cap_tokens is not None:
+            view = await self._settled(exchange.tenant, session)
+        return json_response(session_answer(view))
+
+    async def _settled(self, tenant: str, session: str) -> SessionView:
+        """Once what is proposed stands in contexts or not, as the session's options have it now."""
+        counter = await self._counter.get()
+
+        def settled(pinned: Pinned, stored: StoredState) -> Pinned:
+            apply = stored.proposals == "apply"
+            return with_proposals(pinned, (), apply=apply, counter=counter, cap_tokens=stored.cap_tokens)
+
+        await change_state(self._sessions, tenant, session, settled)
+        return await self._sessions.view(tenant, session)
 
     async def get(self, exchange: Exchange) -> Response:
         """The session as it stands."""
@@ -72,6 +88,9 @@ def options_of(body: SessionBody, counter: TokenCounter) -> SessionOptions:
         tools_tokens=counter.count(tools) if tools else 0,
         metadata=None if body.metadata is None else encode(body.metadata).decode(),
         shared_prefix=None if body.shared_prefix is UNSET else shared_prefix_json(body.shared_prefix),
+        close_after_seconds=body.close_after_seconds,
+        state_cap_tokens=body.state_cap_tokens,
+        proposals=body.proposals,
     )
 
 
@@ -115,6 +134,11 @@ def session_answer(view: SessionView) -> SessionAnswer:
         tools=stored_json(view.tools),
         metadata=stored_json(view.metadata),
         forked_from=_origin(view),
+        close_after_seconds=view.close_after_seconds,
+        closed_at=iso_time(view.closed_at_ms) if view.closed_at_ms else None,
+        remembered_to=view.remembered_to,
+        state_cap_tokens=view.state_cap_tokens,
+        proposals=view.proposals,
         created_at=iso_time(view.created_at_ms),
         updated_at=iso_time(view.updated_at_ms),
     )

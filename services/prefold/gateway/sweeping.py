@@ -51,6 +51,8 @@ class Findings:
     jobs: int | None
     vectors: int | None
     is_reopened: bool
+    lives: tuple[str, ...] = ()
+    """Those that were looked at."""
 
     def not_checked(self) -> list[str]:
         """The stores that could not be looked at."""
@@ -87,6 +89,7 @@ class Sweep:
             jobs=jobs,
             vectors=vectors,
             is_reopened=found.is_reopened,
+            lives=tuple(lives),
         )
 
     async def _sweep_jobs(self, tenant: str, session: str) -> int | None:

@@ -1,6 +1,5 @@
 """A served context taken apart again, for people: what the model sees, part by part."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -10,13 +9,8 @@ from rich.table import Table
 from rich.text import Text
 
 from prefold.client import Context
+from prefold.conversation.sections import SectionReader
 from prefold.replay.words import clipped, one_line, speaker_and_gist
-
-_OPENING = re.compile(r"\[Prefold: (?!end of |turns )([^\]\n]+)\]\n?")
-_CLOSING = re.compile(r"\n?\[Prefold: end of [^\]\n]+\]\s*$")
-_GAP = "[Prefold: turns "
-_NAMES = {"first": "first_message", "ledger": "ledger", "summary": "summary", "newest": "task"}
-"""The first word of a part's opening mark, and the section under which its tokens are reported."""
 
 _PREVIEW_LINES = {"system": 3, "first_message": 3}
 _PREVIEW_LINES_ELSE = 14
@@ -35,16 +29,16 @@ class Section:
 
 def sections_of(context: Context) -> list[Section]:
     """The parts of a context, in the order in which the model reads them."""
-    texts: dict[str, list[str]] = {"system": [context.system]} if context.system else {}
-    part = "window"
+    texts: dict[str, list[str]] = {}
+    for part, text in SectionReader("system").pieces(context.system):
+        texts.setdefault(part, []).append(text)
+    reader = SectionReader()
     for message in context.messages:
         for block in _blocks(message):
-            part, text = _placed(part, message["role"], block)
-            texts.setdefault(part, []).append(text)
-            if part == "markers" or (part != "window" and _CLOSING.search(text)):
-                part = "window"
+            for part, text in _placed(reader, message["role"], block):
+                texts.setdefault(part, []).append(text)
     known = context.sections
-    named = [Section(name, known.get(name), "\n".join(map(_unmarked, parts))) for name, parts in texts.items()]
+    named = [Section(name, known.get(name), "\n".join(parts)) for name, parts in texts.items()]
     return named + [Section(name, tokens, "") for name, tokens in known.items() if tokens and name not in texts]
 
 
@@ -60,21 +54,15 @@ def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     return blocks + [{"type": "tool_use", "name": one["name"], "input": one["arguments"]} for one in functions]
 
 
-def _placed(part: str, role: str, block: Mapping[str, Any]) -> tuple[str, str]:
-    """The section of a block, and its text: a turn of the window on one line, after its speaker."""
-    opened = _OPENING.match(block["text"]) if block["type"] == "text" else None
-    if block.get("text", "").startswith(_GAP):
-        part = "markers"
-    elif opened:
-        part = _NAMES.get(opened[1].split()[0], "summary")
-    if part != "window":
-        return part, str(block.get("text", ""))
-    speaker, gist = speaker_and_gist({"role": role, "content": [block]})
-    return part, f"{speaker}: {gist}"
-
-
-def _unmarked(text: str) -> str:
-    return _CLOSING.sub("", _OPENING.sub("", text, count=1))
+def _placed(reader: SectionReader, role: str, block: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The sections of a block, and their texts: a turn of the window on one line, after its speaker."""
+    is_text = block["type"] == "text"
+    for part, text in reader.pieces(block["text"]) if is_text else [("window", "")]:
+        if part == "window":
+            speaker, gist = speaker_and_gist({"role": role, "content": [{**block, "text": text} if is_text else block]})
+            yield part, f"{speaker}: {gist}"
+        else:
+            yield part, text
 
 
 def print_sections(console: Console, context: Context, *, is_whole: bool = False) -> None:

@@ -23,6 +23,9 @@ LOOPBACK = "127.0.0.1"
 _SOON = {"PREFOLD_WORKER_STOP_SECONDS": "1"}
 """A worker that is told to stop gives its work back while there is time: parts are killed after seconds."""
 
+_NICE = {"worker memory": 10}
+"""By how much a role yields the CPU to the others from its first moment: what is remembered may come later."""
+
 RoleCommand = Callable[[str], list[str]]
 """Command line of a role such as ``worker embed``."""
 
@@ -68,7 +71,7 @@ def make_plan(settings: StackSettings, folder: DataFolder, command: RoleCommand 
     redis = tuple(_redis_part(name, server, folder) for name, server in servers.items())
     vectors = () if settings.qdrant_url else (_vectors_part(qdrant_url, environment, folder, command),)
     roles = tuple(
-        Part(f"{role} {number}" if number > 1 else role, command(role), environment)
+        Part(f"{role} {number}" if number > 1 else role, command(role), environment, nice=_NICE.get(role, 0))
         for role, number in _numbered(_roles(settings))
     )
     gateway = Part("gateway", command("gateway"), environment, is_ready=_gateway_is_ready(settings.host, port))
@@ -85,7 +88,8 @@ def _vectors_key(settings: StackSettings) -> str | None:
 
 def _roles(settings: StackSettings) -> list[str]:
     """One entry a process; the same role may stand more than once."""
-    return ["dispatcher", *["worker embed"] * settings.embed_workers, *["worker compact"] * settings.compact_workers]
+    workers = {"embed": settings.embed_workers, "compact": settings.compact_workers, "memory": settings.memory_workers}
+    return ["dispatcher", *(f"worker {queue}" for queue, count in workers.items() for _ in range(count))]
 
 
 def _environment(settings: StackSettings) -> dict[str, str]:

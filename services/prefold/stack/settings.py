@@ -25,3 +25,6 @@ class StackSettings(ListenSettings, DataDirSettings, DurabilitySettings, Embedde
     )
     embed_workers: int = Field(1, ge=0, le=64, description="Worker processes that embed turns.")
     compact_workers: int = Field(1, ge=0, le=64, description="Worker processes that write summaries.")
+    memory_workers: int = Field(
+        1, ge=0, le=64, description="Worker processes that learn facts and close sessions; they yield to all others."
+    )

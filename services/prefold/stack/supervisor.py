@@ -45,6 +45,8 @@ class Part:
     """What the kernel sends when the supervisor is gone."""
     inherits: tuple[int, ...] = ()
     """File descriptors that the process keeps open."""
+    nice: int = 0
+    """By how much it yields the CPU, from the start on."""
 
 
 @dataclass(slots=True)
@@ -177,6 +179,9 @@ def _launch(child: _Child) -> None:
             start_new_session=True,  # a Ctrl-C reaches us alone, and we stop the others in order
         )
     child.started_at = time.monotonic()
+    if part.nice:
+        with suppress(OSError):  # it may have ended already
+            os.setpriority(os.PRIO_PROCESS, child.process.pid, os.getpriority(os.PRIO_PROCESS, 0) + part.nice)
 
 
 def _end(children: Sequence[_Child]) -> None:

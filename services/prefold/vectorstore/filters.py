@@ -1,20 +1,40 @@
 """Qdrant's filters, from JSON to qdrant-edge."""
 
-from typing import Any
+from contextlib import suppress
+from functools import lru_cache
+from typing import Any, Final
 
+import orjson
 import qdrant_edge as edge
 
 from prefold.vectorstore.fields import MAX_DEPTH, Fields, array, number
 from prefold.vectorstore.identifiers import payload_path, point_ids
-from prefold.vectorstore.rejections import malformed, unsupported
+from prefold.vectorstore.rejections import RejectedError, malformed, unsupported
 
 Condition = Any
 """One of qdrant-edge's condition classes; they share no base."""
 
 
+_REMEMBERED_BYTES: Final = 512
+
+
 def optional_filter(value: object, path: str) -> edge.Filter | None:
     """A filter, or None where there is none."""
-    return None if value is None else parse_filter(value, path)
+    return None if value is None else whole_filter(value, path)
+
+
+def whole_filter(value: object, path: str) -> edge.Filter:
+    """A filter. The searches of a batch have all the same one, as have those of a tenant: it is read once."""
+    with suppress(RejectedError, orjson.JSONEncodeError):  # it is read again, to say where
+        written = orjson.dumps(value)
+        if len(written) <= _REMEMBERED_BYTES:
+            return _read(written)
+    return parse_filter(value, path)
+
+
+@lru_cache(maxsize=1024)
+def _read(written: bytes) -> edge.Filter:
+    return parse_filter(orjson.loads(written), "filter")
 
 
 def parse_filter(value: object, path: str, depth: int = 0) -> edge.Filter:

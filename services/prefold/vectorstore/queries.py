@@ -5,7 +5,7 @@ from typing import Any, Final
 import qdrant_edge as edge
 
 from prefold.vectorstore.fields import Fields, array, number, texts
-from prefold.vectorstore.filters import optional_filter, parse_filter
+from prefold.vectorstore.filters import optional_filter, whole_filter
 from prefold.vectorstore.identifiers import payload_path
 from prefold.vectorstore.layout import DEFAULT_VECTOR, Layout
 from prefold.vectorstore.points import dense_vector, sparse_vector
@@ -172,6 +172,6 @@ def _params(fields: Fields) -> edge.SearchParams | None:
     if idf is None or idf == "global":
         return None
     population = Fields(idf, params.at("idf"))
-    corpus = parse_filter(population.take("corpus"), population.at("corpus"))
+    corpus = whole_filter(population.take("corpus"), population.at("corpus"))
     population.done()
     return edge.SearchParams(idf=edge.IdfParams(corpus))

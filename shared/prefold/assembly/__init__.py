@@ -1,6 +1,14 @@
-"""The served context: stored lines as they are, or what a smaller budget takes of them, with recall beside the newest turn."""
+"""The served context: stored lines as they are, or what a smaller budget takes of them, with memory beside the newest turn."""
 
-from prefold.assembly.assemble import LEAST_BUDGET_TOKENS, Format, RecallInput, assemble
+from prefold.assembly.assemble import (
+    LEAST_BUDGET_TOKENS,
+    Format,
+    ProfileInput,
+    RecallInput,
+    assemble,
+    standing_turns,
+    system_of,
+)
 from prefold.assembly.breakpoints import Ttl
 from prefold.assembly.recall import RecalledItem
 from prefold.assembly.served import ServedContext, ServedLeftOut, ServedRecall
@@ -8,6 +16,7 @@ from prefold.assembly.served import ServedContext, ServedLeftOut, ServedRecall
 __all__ = [
     "LEAST_BUDGET_TOKENS",
     "Format",
+    "ProfileInput",
     "RecallInput",
     "RecalledItem",
     "ServedContext",
@@ -15,4 +24,6 @@ __all__ = [
     "ServedRecall",
     "Ttl",
     "assemble",
+    "standing_turns",
+    "system_of",
 ]

@@ -3,8 +3,8 @@
 One rule for whoever sends a context, so that two requests agree byte for byte: the system prompt is one text block
 with a breakpoint, and so is the last stored block of each of the two newest user messages. The first survives a swap,
 the second is what the next request continues, the third finds the last request again when a turn has brought more
-blocks than the provider looks back. A fourth is left to the sender, for its tools. What is recalled for a query
-stands after the last breakpoint, because the next request will not have it.
+blocks than the provider looks back. A fourth is left to the sender, for its tools. What stands beside the newest turn
+(profile, what was recalled for a query) follows the last breakpoint, because the next request will not have it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -46,7 +46,7 @@ def _last_of_user_messages(fragments: Sequence[Fragment]) -> list[int]:
     filled = [index for index, fragment in enumerate(fragments) if fragment.content]
     found = []
     for role, group in groupby(filled, key=lambda index: fragments[index].role):
-        stored = [index for index in group if fragments[index].part != "recall"]
+        stored = [index for index in group if fragments[index].part != "beside"]
         if role == "user" and stored:
             found.append(stored[-1])
     return found

@@ -53,7 +53,7 @@ class Group:
 
 def section_of(fragment: Fragment) -> str:
     """Name under which the fragment's tokens are reported."""
-    if fragment.part in HEAD_PARTS or fragment.part == "recall":
+    if fragment.part in HEAD_PARTS:
         return fragment.part
     return "markers" if fragment.part in _MARKERS else "window"
 
@@ -68,6 +68,21 @@ def has_tools(fragment: Fragment) -> bool:
     """True for a fragment with a tool call or a tool result."""
     calls, results = _tool_ids(fragment)
     return bool(calls or results)
+
+
+def may_be_followed(fragments: Sequence[Fragment]) -> bool:
+    """True when text of the user may be added at the end: after the user's own, or after results of every call."""
+    answered: set[str] = set()
+    called: set[str] = set()
+    for fragment in reversed(fragments):
+        calls, results = _tool_ids(fragment)
+        if fragment.role == "user" and called:
+            break
+        answered |= results
+        called |= calls
+        if fragment.role == "assistant" and not calls:
+            break
+    return bool(fragments) and fragments[-1].role == "user" and called <= answered
 
 
 def gap_range(fragment: Fragment) -> tuple[int, int]:

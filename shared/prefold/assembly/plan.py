@@ -1,13 +1,15 @@
 """Which parts of a stored context stand in a smaller budget, by the precedence of the design.
 
-limit > validity > newest turn (in short form) > system > task and first message > ledger > summary > window.
-The newest turn stands whole while it takes no more than half of the room, so that it is not cut for a summary.
+limit > validity > newest turn (in short form) > system > pinned state > task and first message > ledger > summary >
+window. The newest turn stands whole while it takes no more than half of the room, so that it is not cut for a summary.
+The window yields from its oldest turn and by steps (``shares`` says why), pictures before words.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from prefold.assembly.groups import HEAD_PARTS, Group, gap_range, group_fragments
+from prefold.assembly.shares import window_step
 from prefold.assembly.shorten import Shortener
 from prefold.conversation.markers import GAP_TOKENS, gap_block
 from prefold.conversation.project import Fragment
@@ -31,6 +33,9 @@ class LeftOut:
     reason: str
     first_seq: int | None = None
     last_seq: int | None = None
+    kind: str = ""
+    """Of something recalled that is no turn."""
+    id: str = ""
 
 
 @dataclass(slots=True)
@@ -40,10 +45,29 @@ class Plan:
     system: str
     system_tokens: int
     tools_tokens: int
+    state: str = ""
+    """What a backend pinned: stands after the system prompt."""
+    state_tokens: int = 0
     fragments: list[Fragment] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     keeps_open_round: bool = True
     """False when the newest round had to give way to a marker: its calls are no longer open in this view."""
+
+    @property
+    def tokens(self) -> int:
+        """Of all of it."""
+        fixed = self.system_tokens + self.state_tokens + self.tools_tokens
+        return fixed + sum(fragment.tokens for fragment in self.fragments)
+
+    @property
+    def whole_system(self) -> str:
+        """The system prompt with the pinned state."""
+        return joined_system(self.system, self.state)
+
+
+def joined_system(system: str, state: str) -> str:
+    """The system prompt, then the pinned state. No provider takes a blank one."""
+    return "\n\n".join(part for part in (system, state) if part.strip())
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +107,7 @@ class Planner:
         self._parts = parts
         self._plan = plan
         self._free = room
+        self._step = window_step(room)
         self._shortener = shortener
         self._first = parts.first_message_group if room >= _LEAST_ROOM_FOR_FIRST else None
         self._kept: dict[int, Group] = {}
@@ -95,6 +120,7 @@ class Planner:
         self._take_newest()
         self._take_tools()
         self._take_system()
+        self._take_state()
         self._take_head()
         self._take_first_message()
         self._complete_newest()
@@ -137,6 +163,14 @@ class Planner:
             self._plan.system, self._plan.system_tokens = text, left
             self._leave("system", tokens - left, "clipped" if text else "no_room")
         self._free -= self._plan.system_tokens
+
+    def _take_state(self) -> None:
+        tokens = self._plan.state_tokens
+        if tokens > self._free:
+            text, left = self._shortener.cut_lines(self._plan.state, self._free) if self._can_clip() else ("", 0)
+            self._plan.state, self._plan.state_tokens = text, left
+            self._leave("state", tokens - left, "clipped" if text else "no_room")
+        self._free -= self._plan.state_tokens
 
     def _take_head(self) -> None:
         for part in HEAD_PARTS:
@@ -195,11 +229,27 @@ class Planner:
             for index in rest:
                 self._keep(index, self._parts.groups[index])
             return
-        for index in reversed(rest):
-            group = self._parts.groups[index]
-            if group.tokens > self._free - reserve:
-                break
+        for index, group in self._yielded(rest, needed - (self._free - reserve)):
             self._keep(index, group)
+
+    def _yielded(self, rest: Sequence[int], excess: int) -> list[tuple[int, Group]]:
+        """What stays of the window when ``excess`` tokens and the rest of a step are gone.
+
+        Pictures go before words: the oldest ones become placeholders, and only then the oldest groups yield.
+        """
+        left = -(-max(excess, 0) // self._step) * self._step
+        staying = [(index, self._parts.groups[index]) for index in rest]
+        for place, (index, group) in enumerate(staying):
+            if left <= 0:
+                break
+            lighter = self._shortener.without_media(group)
+            staying[place] = (index, lighter)
+            left -= group.tokens - lighter.tokens
+        for count, (_, group) in enumerate(staying):
+            if left <= 0:
+                return staying[count:]
+            left -= group.tokens
+        return []
 
     def _keep(self, index: int, group: Group) -> None:
         self._kept[index] = group
@@ -248,7 +298,8 @@ class Planner:
 
     def _note_clipped(self, group: Group, kept: Group) -> None:
         spared = group.tokens - kept.tokens
-        self._plan.left_out.append(LeftOut("window", spared, "clipped", group.first_seq, group.last_seq))
+        reason = "clipped" if group is self._parts.groups[-1] else "short_form"
+        self._plan.left_out.append(LeftOut("window", spared, reason, group.first_seq, group.last_seq))
 
 
 @dataclass(slots=True)

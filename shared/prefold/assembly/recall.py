@@ -1,114 +1,206 @@
-"""What was found for a query, as one marked text beside the newest user turn. Tokens are raw."""
+"""What was found for a query: which of it stands in the context, and how it is written there. Tokens are raw."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
+from typing import Literal
 
-from prefold.assembly.groups import has_tools
 from prefold.assembly.plan import LeftOut
 from prefold.assembly.shorten import Shortener
-from prefold.conversation.marks import neutralise
-from prefold.conversation.project import Fragment
+from prefold.conversation.marks import closing, neutralise, opening
 
-SHARE = 0.15
-"""Of the limit: what recall may take at most."""
+Kind = Literal["turn", "fact", "summary", "segment"]
 
-_OPENING = "[Prefold: earlier turns of this conversation that may matter now, oldest first. For reference only:]"
-_CLOSING = "[Prefold: end of recalled turns]"
-_FRAME_TOKENS = 48
-"""Overheads of the fragment and both marks, rounded up."""
+_PARTS: tuple[tuple[tuple[Kind, ...], str, str, float], ...] = (
+    (("fact",), "facts about the user that may matter now. For reference only:", "recalled facts", 0.25),
+    (
+        ("summary", "segment"),
+        "from earlier conversations with this user, oldest first. For reference only:",
+        "earlier conversations",
+        0.25,
+    ),
+    (
+        ("turn",),
+        "earlier turns of this conversation that may matter now, oldest first. For reference only:",
+        "recalled turns",
+        1.0,
+    ),
+)
+"""Kinds, titles of both marks, and the share of recall's room that is theirs before others had a look."""
+
+_FRAME_TOKENS = 40
+"""Of the two marks of a part, rounded up."""
 _SAME_WORDS = 0.85
-"""Share of common words from which two turns say the same."""
+"""Share of common words from which two texts say the same."""
 _WORD = re.compile(r"\w+")
 _WORTH_CLIPPING = 64
-"""Tokens of room below which a turn stands whole or not at all."""
+"""Tokens of room below which a text stands whole or not at all."""
 _MOST_OF_ROOM = 2
-"""One turn gets at most the room divided by this."""
+"""One text gets at most the room divided by this."""
 
 
 @dataclass(frozen=True, slots=True)
 class RecalledItem:
-    """A stored turn that was found. ``ts`` is shown as it is; empty: not known."""
+    """Something stored that was found. ``ts`` is shown as it is; empty: not known."""
 
     seq: int
+    """Of a turn; 0 for others."""
     role: str
     ts: str
     text: str
     score: float
+    kind: Kind = "turn"
+    id: str = ""
+    """Of the turn or the fact; ``level:first-last`` of a segment, ``digest`` of a session."""
+    session: str = ""
+    """Where a summary or a segment is from."""
+    copies: int = 0
+    """So many others say the same."""
+    sources: tuple[tuple[str, str, int], ...] = ()
+    """Of a fact: session, turn id and seq of where it was said."""
+
+    @property
+    def key(self) -> tuple[str, str, int]:
+        """What no two items have in common."""
+        return (self.session, f"{self.kind}:{self.id}", self.seq)
 
 
 @dataclass(frozen=True, slots=True)
 class UsedItem:
-    """A turn that was put into the context, and its raw tokens there."""
+    """An item that stands in the context, and its raw tokens there."""
 
     item: RecalledItem
     tokens: int
     shown: str
 
 
-@dataclass(frozen=True, slots=True)
-class Recall:
-    """The fragment to append, or ``None``, with what was used and what was not."""
+@dataclass(slots=True)
+class Recalled:
+    """What was chosen and what was not."""
 
-    fragment: Fragment | None
-    used: tuple[UsedItem, ...]
-    left_out: tuple[LeftOut, ...]
+    used: list[UsedItem]
+    left_out: list[LeftOut]
 
-    @property
-    def tokens(self) -> int:
-        """Raw tokens of the fragment."""
-        return self.fragment.tokens if self.fragment else 0
+    def drop_worst(self) -> None:
+        """One item less: what came last to its place."""
+        worst = self.used.pop()
+        self.left_out.append(_left(worst.item, "no_room"))
 
+    def parts(self) -> list[str]:
+        """The marked texts, in the order in which they stand; empty without items."""
+        return ["\n".join(_framed(*part, self.of(part[0]))) for part in _PARTS if self.of(part[0])]
 
-def can_stand_after(fragments: Sequence[Fragment]) -> bool:
-    """True when the context ends with plain text of the user: text may be added only there."""
-    return bool(fragments) and fragments[-1].role == "user" and not has_tools(fragments[-1])
+    def in_order(self) -> list[UsedItem]:
+        """As they stand in the text."""
+        return [one for kinds, *_ in _PARTS for one in self.of(kinds)]
 
-
-def choose_recall(items: Sequence[RecalledItem], present: frozenset[int], room: int, shortener: Shortener) -> Recall:
-    """The best items that fit, back in time order. ``present``: turns that stand in the context anyway."""
-    used: list[UsedItem] = []
-    left_out: list[LeftOut] = []
-    taken_words: list[frozenset[str]] = []
-    free = room - _FRAME_TOKENS
-    for item in sorted(items, key=lambda one: (-one.score, one.seq)):
-        words = frozenset(_WORD.findall(item.text.lower()))
-        if item.seq in present:
-            reason = "in_context"
-        elif any(_say_the_same(words, other) for other in taken_words):
-            reason = "near_duplicate"
-        elif (candidate := _fitted(item, free, room, shortener)) is None:
-            reason = "no_room"
-        else:
-            used.append(candidate)
-            taken_words.append(words)
-            free -= candidate.tokens
-            continue
-        left_out.append(LeftOut("recall", None, reason, item.seq, item.seq))
-    return _with_fragment(used, left_out, room, shortener)
+    def of(self, kinds: Sequence[str]) -> list[UsedItem]:
+        """Those of some kinds: facts by rank, the others in time order."""
+        mine = [one for one in self.used if one.item.kind in kinds]
+        return (
+            mine
+            if "fact" in kinds
+            else sorted(mine, key=lambda one: (one.item.ts if "turn" not in kinds else "", one.item.seq))
+        )
 
 
-def _fitted(item: RecalledItem, free: int, room: int, shortener: Shortener) -> UsedItem | None:
-    head = f"[{item.seq} {item.role}{' ' + item.ts if item.ts else ''}] "
-    most = min(free, room // _MOST_OF_ROOM) - shortener.count(head) - 2
-    text = neutralise(item.text.strip())
-    if most < _WORTH_CLIPPING and shortener.count(text) > most:
-        return None
-    text, _ = shortener.cut_text(text, most)
-    shown = head + text
-    return UsedItem(item, shortener.count(shown) + 1, shown)
+def choose_recall(
+    items: Sequence[RecalledItem], present: frozenset[int], known: Sequence[str], room: int, shortener: Shortener
+) -> Recalled:
+    """The best items that fit into ``room`` with their marks. ``present``: turns that stand in the context anyway.
+
+    ``known``: lines of the profile. Facts come in the order in which they are given, all else by score. Facts and earlier sessions have a share each that turns do not take from them; what
+    these do not need is everybody's.
+    """
+    choice = _Choice(present, known, room, shortener)
+    ranked = sorted(items, key=_rank)
+    again: list[RecalledItem] = []
+    for kinds, _, _, share in _PARTS:
+        again += choice.take([one for one in ranked if one.kind in kinds], int(room * share))
+    for item in choice.take(sorted(again, key=_rank), room):
+        choice.left_out.append(_left(item, "no_room"))
+    return Recalled(choice.used, choice.left_out)
 
 
-def _with_fragment(used: list[UsedItem], left_out: list[LeftOut], room: int, shortener: Shortener) -> Recall:
-    while used:
-        in_order = sorted(used, key=lambda one: one.item.seq)
-        text = "\n".join([_OPENING, *(one.shown for one in in_order), _CLOSING])
-        fragment = shortener.text_fragment("user", 0, "recall", text)
-        if fragment.tokens <= room:
-            return Recall(fragment, tuple(in_order), tuple(left_out))
-        worst = used.pop()
-        left_out.append(LeftOut("recall", None, "no_room", worst.item.seq, worst.item.seq))
-    return Recall(None, (), tuple(left_out))
+def _rank(item: RecalledItem) -> tuple[float, tuple[str, str, int]]:
+    """Facts keep their order: sorting is stable."""
+    return (-inf, ("", "", 0)) if item.kind == "fact" else (-item.score, item.key)
+
+
+class _Choice:
+    """Takes items until the room is full."""
+
+    def __init__(self, present: frozenset[int], known: Sequence[str], room: int, shortener: Shortener) -> None:
+        self._present = present
+        self._shortener = shortener
+        self._room = room
+        self._free = room
+        self._framed: set[str] = set()
+        self._words = [_words_of(line) for line in known]
+        self.used: list[UsedItem] = []
+        self.left_out: list[LeftOut] = []
+
+    def take(self, items: Sequence[RecalledItem], most: int) -> list[RecalledItem]:
+        """Takes what fits into ``most`` tokens; what had no room is given back."""
+        before = self._free
+        without_room = []
+        for item in items:
+            words = _words_of(item.text)
+            if item.kind == "turn" and item.seq in self._present:
+                self.left_out.append(_left(item, "in_context"))
+            elif any(_say_the_same(words, other) for other in self._words):
+                self.left_out.append(_left(item, "near_duplicate"))
+            elif (fitted := self._fitted(item, min(self._free, most - (before - self._free)))) is None:
+                without_room.append(item)
+            else:
+                self.used.append(fitted)
+                self._words.append(words)
+        return without_room
+
+    def _fitted(self, item: RecalledItem, free: int) -> UsedItem | None:
+        part = next(title for kinds, _, title, _ in _PARTS if item.kind in kinds)
+        frame = 0 if part in self._framed else _FRAME_TOKENS
+        head = _head(item)
+        most = min(free - frame, self._room // _MOST_OF_ROOM) - self._shortener.count(head) - 2
+        text = neutralise(_flat(item))
+        if most < _WORTH_CLIPPING and self._shortener.count(text) > most:
+            return None
+        shown = head + self._shortener.cut_text(text, most)[0]
+        used = UsedItem(item, self._shortener.count(shown) + 1, shown)
+        if used.tokens + frame > free:
+            return None
+        self._framed.add(part)
+        self._free -= used.tokens + frame
+        return used
+
+
+def _flat(item: RecalledItem) -> str:
+    """A fact is one line, whatever was said."""
+    return " ".join(item.text.split()) if item.kind == "fact" else item.text.strip()
+
+
+def _head(item: RecalledItem) -> str:
+    at = f" {neutralise(item.ts)}" if item.ts else ""  # as it was published: any one line
+    if item.kind == "turn":
+        return f"[{item.seq} {item.role}{at}] "
+    if item.kind == "fact":
+        return "- "
+    return f"[{item.kind}{at}] "
+
+
+def _framed(_kinds: Sequence[str], title: str, end: str, _share: float, used: Sequence[UsedItem]) -> list[str]:
+    return [opening(title), *(one.shown for one in used), closing(end)]
+
+
+def _left(item: RecalledItem, reason: str) -> LeftOut:
+    if item.kind == "turn":
+        return LeftOut("recall", None, reason, item.seq, item.seq)
+    return LeftOut("recall", None, reason, kind=item.kind, id=item.id)
+
+
+def _words_of(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))
 
 
 def _say_the_same(words: frozenset[str], other: frozenset[str]) -> bool:

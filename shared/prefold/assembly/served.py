@@ -11,12 +11,19 @@ from prefold.assembly.breakpoints import Ttl, system_blocks
 
 @dataclass(frozen=True, slots=True)
 class ServedRecall:
-    """A recalled turn that stands in the context."""
+    """Something recalled that stands in the context."""
 
     seq: int
+    """Of a turn; 0 for others."""
     role: str
     score: float
     tokens: int
+    kind: str = "turn"
+    id: str = ""
+    session: str = ""
+    copies: int = 0
+    sources: tuple[tuple[str, str, int], ...] = ()
+    """Of a fact: session, turn id and seq of where it was said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +35,8 @@ class ServedLeftOut:
     reason: str
     first_seq: int | None = None
     last_seq: int | None = None
+    kind: str = ""
+    id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,15 +64,32 @@ class ServedContext:
         head = {"version": self.version, "covers_to": self.covers_to, "status": self.status, "system": system}
         tail = {
             "tokens": {"total": self.total_tokens, "sections": dict(self.sections)},
-            "recalled": self.recalled,
-            "left_out": [_without_nothing(one) for one in self.left_out],
+            "recalled": [shown_recall(one) for one in self.recalled],
+            "left_out": [shown_left_out(one) for one in self.left_out],
             "open_calls": self.open_calls,
         }
         return b"".join((orjson.dumps(head)[:-1], b',"messages":', self.messages, b",", orjson.dumps(tail)[1:]))
 
 
-def _without_nothing(one: ServedLeftOut) -> dict[str, Any]:
+def shown_recall(one: ServedRecall) -> dict[str, Any]:
+    """As it stands in answers and records."""
+    shown: dict[str, Any] = {"kind": one.kind, "id": one.id, "score": one.score, "tokens": one.tokens}
+    if one.kind == "turn":
+        shown |= {"seq": one.seq, "role": one.role}
+    if one.session:
+        shown["session"] = one.session
+    if one.copies:
+        shown["copies"] = one.copies
+    if one.sources:
+        shown["sources"] = [dict(zip(("session", "turn_id", "seq"), source, strict=True)) for source in one.sources]
+    return shown
+
+
+def shown_left_out(one: ServedLeftOut) -> dict[str, Any]:
+    """As it stands in answers and records."""
     shown: dict[str, Any] = {"part": one.part, "tokens": one.tokens, "reason": one.reason}
     if one.first_seq is not None:
         shown["first_seq"], shown["last_seq"] = one.first_seq, one.last_seq
+    if one.kind:
+        shown["kind"], shown["id"] = one.kind, one.id
     return shown

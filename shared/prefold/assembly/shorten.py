@@ -1,6 +1,8 @@
 """The newest turn made to fit, and texts cut to a room. Tokens are raw."""
 
+import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from prefold.assembly.groups import Group, blocks_of
 from prefold.conversation.blocks import (
@@ -23,7 +25,15 @@ from prefold.tokens import TokenCounter
 
 LEAST_TEXT_TOKENS = 12
 """A clipped text is never asked to be shorter: its own mark takes nearly that."""
+JOINT_TOKENS = 2
+"""Of the blank line between the system prompt and what follows it."""
 _BARE = "[…]"
+_MEDIA = re.compile(rb'"type":\s?"(?:image|document)"')
+_MOST_REMEMBERED_CHARS = 8_000
+_SET_IN = "    "
+"""Before further lines of one entry of a pinned state."""
+_LEAST_LINES = 3
+"""Two marks and something between them."""
 _MARKER_TEXT = "[Prefold: turns {first}-{last} do not fit here as they are. They begin:]"
 
 _Read = tuple[Fragment, list[Block]]
@@ -45,17 +55,30 @@ class Shortener:
         self._counter = counter
 
     def count(self, text: str) -> int:
-        """Tokens of a text."""
-        return self._counter.count(text)
+        """Tokens of a text. The same profile is counted for every read of a session."""
+        if len(text) > _MOST_REMEMBERED_CHARS:
+            return self._counter.count(text)
+        return _counted(self._counter, text)  # type: ignore[arg-type]  # a counter equals itself alone
 
     def cut_text(self, text: str, room: int) -> tuple[str, int]:
         """The text or its head and tail within ``room`` tokens (of text alone), and what that counts."""
         shorter, tokens = clip(text, self._counter.count(text), room, self._counter.count)
         return (shorter, tokens) if tokens <= room else (_BARE, self._counter.count(_BARE))
 
+    def cut_lines(self, text: str, room: int) -> tuple[str, int]:
+        """A text between two marks within ``room`` tokens, its last entries gone, and what it counts with what joins it."""
+        lines = text.splitlines()
+        while len(lines) > _LEAST_LINES:
+            _drop_last_entry(lines)
+            kept = "\n".join(lines)
+            tokens = self._counter.count(kept) + JOINT_TOKENS
+            if len(lines) >= _LEAST_LINES and tokens <= room:
+                return kept, tokens
+        return "", 0
+
     def text_fragment(self, role: Role, seq: int, part: str, text: str) -> Fragment:
         """A fragment of one text block."""
-        block = text_block(text, self._counter)
+        block = text_block(text, self)
         return Fragment(role, seq, part, FRAGMENT_TOKENS + block.tokens, block.json)
 
     def cut_fragment(self, fragment: Fragment, room: int) -> Fragment:
@@ -76,6 +99,29 @@ class Shortener:
                 return self._marker(group, read, room)
             each = max(LEAST_TEXT_TOKENS, each // 2)
 
+    def without_media(self, group: Group) -> Group:
+        """The group with the placeholders of its images and documents in their places; itself without any."""
+        if not any(_MEDIA.search(fragment.content) for fragment in group.fragments):
+            return group
+        return Group.of([self._without_media(fragment) for fragment in group.fragments])
+
+    def _without_media(self, fragment: Fragment) -> Fragment:
+        if not _MEDIA.search(fragment.content):
+            return fragment
+        blocks = [self._placeholder(block) for block in self._read(fragment)]
+        tokens = FRAGMENT_TOKENS + sum(block.tokens for block in blocks)
+        content = b",".join(_json_of(block) for block in blocks)
+        if tokens >= fragment.tokens:
+            return fragment
+        return fragment._replace(part=_short_part(fragment), tokens=tokens, content=content)
+
+    def _placeholder(self, block: Block) -> Block:
+        if isinstance(block, PlainBlock) and block.media_tokens:
+            return text_block(block.brief, self._counter)
+        if isinstance(block, ResultBlock) and not block.is_text and _MEDIA.search(block.content):
+            return result_of_text(block.call_id, block.attributes, block.brief, self._counter)
+        return block
+
     def _read(self, fragment: Fragment) -> list[Block]:
         return read_blocks(blocks_of(fragment), Place("content", fragment.role, self._counter))
 
@@ -86,8 +132,7 @@ class Shortener:
             shorter = shorter or [text_block(_BARE, self._counter)]
             tokens = FRAGMENT_TOKENS + sum(block.tokens for block in shorter)
             content = b",".join(_json_of(block) for block in shorter)
-            part = fragment.part if fragment.part in ("opener", "closer") else "short"
-            shortened.append(Fragment(fragment.role, fragment.seq, part, tokens, content))
+            shortened.append(Fragment(fragment.role, fragment.seq, _short_part(fragment), tokens, content))
         return Group.of(shortened)
 
     def _shorten_block(self, block: Block, each: int) -> Block | None:
@@ -116,6 +161,25 @@ class Shortener:
             if fragment.tokens <= room:
                 return Shortened(Group.of((fragment,)), is_marker=True)
         return None
+
+
+@lru_cache(maxsize=256)
+def _counted(counter: TokenCounter, text: str) -> int:
+    return counter.count(text)
+
+
+def _short_part(fragment: Fragment) -> str:
+    return fragment.part if fragment.part in ("opener", "closer") else "short"
+
+
+def _drop_last_entry(lines: list[str]) -> None:
+    """Takes the last entry before the closing mark away: all its lines, and a heading that has none left."""
+    end = lines.pop()
+    while lines.pop().startswith(_SET_IN):
+        pass
+    while len(lines) > 1 and lines[-1].endswith(":") and not lines[-1].startswith(("- ", _SET_IN)):
+        lines.pop()
+    lines.append(end)
 
 
 def _json_of(block: Block) -> bytes:

@@ -28,12 +28,13 @@ COMMANDS = {
     "demo": Command("prefold.replay.main:demo", "replay a support conversation and watch the context"),
     "replay": Command("prefold.replay.main:main", "publish a JSONL conversation turn by turn"),
     "context": Command("prefold.replay.main:context", "show what the model would see of a session"),
+    "eval": Command("prefold.evaluation.main:main", "play cases and check what the memory shows"),
     "doctor": Command("prefold.doctor.main:main", "say what is not as promised, and how to mend it"),
     "dead-letters": Command("prefold.deadletters.main:main", "list, replay or erase work that was set aside"),
     "cost": Command("prefold.cost.main:main", "say what model calls cost, and what would cost less"),
     "gateway": Command("prefold.gateway.main:main", "process: the HTTP API"),
     "dispatcher": Command("prefold.dispatcher.main:main", "process: turns events into jobs"),
-    "worker": Command("prefold.worker.main:main", "process: runs jobs; worker embed | worker compact"),
+    "worker": Command("prefold.worker.main:main", "process: runs jobs; worker embed | compact | memory"),
     "vectors": Command("prefold.vectorstore.main:main", "process: the embedded vector store"),
 }
 

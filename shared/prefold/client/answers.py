@@ -154,12 +154,17 @@ def parse_found(answer: JsonObject) -> tuple[Found, ...]:
 def _found(hit: Mapping[str, Any]) -> Found:
     return Found(
         kind=hit["kind"],
-        session=hit["session"],
-        turn_id=hit["turn_id"],
-        seq=hit["seq"],
-        role=hit["role"],
         text=hit["text"],
         score=hit["score"],
+        session=hit.get("session", ""),
+        turn_id=hit.get("turn_id", ""),
+        seq=hit.get("seq", 0),
+        role=hit.get("role", ""),
+        copies=hit.get("copies", 0),
+        fact_id=hit.get("fact_id", ""),
+        sources=tuple(hit.get("sources", ())),
+        first_seq=hit.get("first_seq", 0),
+        last_seq=hit.get("last_seq", 0),
     )
 
 

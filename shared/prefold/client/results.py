@@ -187,15 +187,25 @@ class Session:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A hit of a search, verbatim from the log."""
+    """A hit of a search: a turn verbatim from the log, a fact as a sentence, or a summary."""
 
     kind: str
-    session: str
-    turn_id: str
-    seq: int
-    role: str
+    """``turn``, ``fact``, ``summary`` or ``segment``."""
     text: str
     score: float
+    session: str = ""
+    """Empty for a fact, which is the user's."""
+    turn_id: str = ""
+    seq: int = 0
+    role: str = ""
+    copies: int = 0
+    """So many others were found that say the same."""
+    fact_id: str = ""
+    sources: tuple[JsonObject, ...] = ()
+    """Of a fact: the turns in which it was said."""
+    first_seq: int = 0
+    """Of a summary or a segment: the turns that it stands for."""
+    last_seq: int = 0
 
 
 @dataclass(frozen=True, slots=True)

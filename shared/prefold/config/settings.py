@@ -138,6 +138,13 @@ class EmbedderSettings(ProcessSettings):
     embedder_dimension: int | None = Field(None, ge=1, le=65_536, description="Numbers in one of its vectors.")
     embedder_api_key: SecretStr | None = Field(None, description="Bearer key of that API.")
     embedder_threads: int = Field(1, ge=1, le=64, description="Threads of a built-in embedder, per process.")
+    keep_all_tenants: str = Field(
+        "none",
+        min_length=1,
+        max_length=10_000,
+        description="Tenants whose greetings, acknowledgements and the like are embedded too: names by commas, * for all; "
+        "none: no tenant's.",
+    )
 
 
 class EngineSettings(ProcessSettings):

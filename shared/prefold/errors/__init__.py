@@ -14,9 +14,13 @@ PrefoldError
     └── OverloadedError       refused before it would harm the others                          429
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
+from types import MappingProxyType
+from typing import Final
 
 __all__ = [
+    "NO_MEMBERS",
     "ConfigurationError",
     "ConflictError",
     "GoneError",
@@ -33,10 +37,15 @@ __all__ = [
 ]
 
 
+NO_MEMBERS: Final[Mapping[str, object]] = MappingProxyType({})
+
+
 class PrefoldError(Exception):
     """Base of the tree. ``code`` is stable and part of the API; ``detail`` is for people."""
 
     code = "error"
+    members: Mapping[str, object] = NO_MEMBERS
+    """What a problem document tells beside them, by the names that it has there."""
 
     def __init__(self, detail: str, *, code: str | None = None, field: str | None = None) -> None:
         super().__init__(detail)

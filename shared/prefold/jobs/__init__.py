@@ -5,7 +5,16 @@ state before it does anything. What is really undone stands in the ``due`` sets.
 """
 
 from prefold.jobs.dead_letters import DeadLetter, DeadLetters
-from prefold.jobs.names import COMPACT_JOB, COMPACT_QUEUE, EMBED_JOB, EMBED_QUEUE, QUEUES, QueueName
+from prefold.jobs.names import (
+    COMPACT_JOB,
+    COMPACT_QUEUE,
+    EMBED_JOB,
+    EMBED_QUEUE,
+    MEMORY_QUEUE,
+    QUEUES,
+    REMEMBER_JOB,
+    QueueName,
+)
 from prefold.jobs.payloads import (
     TO_HEAD,
     decode_sessions,
@@ -21,7 +30,9 @@ __all__ = [
     "COMPACT_QUEUE",
     "EMBED_JOB",
     "EMBED_QUEUE",
+    "MEMORY_QUEUE",
     "QUEUES",
+    "REMEMBER_JOB",
     "TO_HEAD",
     "DeadLetter",
     "DeadLetters",

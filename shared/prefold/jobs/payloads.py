@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from prefold.errors import InvalidInputError
-from prefold.storage.types import EmbedSpan, SessionRef
+from prefold.storage.embed_types import EmbedSpan
+from prefold.storage.types import SessionRef
 
 Json = list[list[str | int]]
 

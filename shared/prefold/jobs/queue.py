@@ -13,10 +13,22 @@ from rq.exceptions import DuplicateJobError
 from rq.serializers import JSONSerializer
 
 from prefold.jobs.failures import queue_failures
-from prefold.jobs.names import COMPACT_JOB, COMPACT_QUEUE, EMBED_JOB, EMBED_QUEUE, EXPIRE_JOB, QueueName
+from prefold.jobs.names import (
+    COMPACT_JOB,
+    COMPACT_QUEUE,
+    EMBED_JOB,
+    EMBED_QUEUE,
+    EXPIRE_JOB,
+    MEMORY_QUEUE,
+    QUEUES,
+    REMEMBER_JOB,
+    QueueName,
+    WorkKind,
+)
 from prefold.jobs.naming import jobs_naming, starts_naming, take_out
 from prefold.jobs.payloads import Json, encode_sessions, encode_spans, job_id
-from prefold.storage.types import EmbedSpan, SessionRef
+from prefold.storage.embed_types import EmbedSpan
+from prefold.storage.types import SessionRef
 
 _MAINTENANCE_LOCK_SECONDS = 10
 
@@ -56,9 +68,7 @@ class JobQueue:
     def __init__(self, connection: Redis, options: JobQueueOptions | None = None) -> None:
         self._connection = connection
         self._options = options or JobQueueOptions()
-        self._queues: dict[QueueName, Queue] = {
-            name: hint_queue(name, connection) for name in (EMBED_QUEUE, COMPACT_QUEUE)
-        }
+        self._queues: dict[QueueName, Queue] = {name: hint_queue(name, connection) for name in QUEUES}
 
     def embed(self, spans: Sequence[EmbedSpan], *, occasion: str) -> bool:
         """Asks for the embedding of all spans in one job. False: the same job waits or runs already."""
@@ -68,9 +78,18 @@ class JobQueue:
         """Asks for a summary of each session in one job. False: the same job waits or runs already."""
         return self._put(COMPACT_QUEUE, COMPACT_JOB, encode_sessions(sessions), occasion)
 
+    def remember(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
+        """Asks for what each session is remembered by. False: the same job waits or runs already."""
+        return self._put(MEMORY_QUEUE, REMEMBER_JOB, encode_sessions(sessions), occasion)
+
     def expire(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
         """Asks for the end of sessions whose time has come. False: the same job waits or runs already."""
         return self._put(EMBED_QUEUE, EXPIRE_JOB, encode_sessions(sessions), occasion)
+
+    def again(self, kind: WorkKind, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
+        """Asks for work whose jobs name whole sessions."""
+        asks = {"compact": self.compact, "remember": self.remember, "expire": self.expire}
+        return asks[kind](sessions, occasion=occasion)
 
     def depth(self, queue: QueueName) -> int:
         """Jobs that wait in ``queue``, not counting those that run."""

@@ -1,10 +1,10 @@
-"""Deleting turns from all collections: the embedder may have been another one when they were stored."""
+"""Deleting from all collections: the embedder may have been another one when something was stored."""
 
 from collections.abc import Sequence
 from typing import Final
 
 from prefold.errors import UnavailableError
-from prefold.recall.names import COLLECTION_PREFIX
+from prefold.recall.names import COLLECTION_PREFIX, MEMORY_PREFIX
 from prefold.recall.scope import Scope, TurnRange
 from prefold.recall.server import VectorServer
 
@@ -19,14 +19,26 @@ async def forget_turns(
     incarnation: str | None = None,
     turns: Sequence[TurnRange] | None = None,
 ) -> int:
-    """Deletes a session's turns of one life, or of all; how many a second look finds.
+    """Deletes a session's turns of one life, or of all, with what was derived from them; how many a second look finds.
 
-    ``turns`` narrows it to what lies in any of the ranges; with an empty list nothing is done.
+    ``turns`` narrows it to the turns that lie in any of the ranges, and spares what was derived: its maker makes it
+    anew, and may have done so already. With an empty list nothing is done.
     """
     scopes = [Scope(tenant=tenant, session=session, incarnation=incarnation, turns=part) for part in _parts(turns)]
+    prefixes = (COLLECTION_PREFIX,) if turns is not None else (COLLECTION_PREFIX, MEMORY_PREFIX)
+    return await forget_in(server, prefixes, scopes)
+
+
+async def forget_user(server: VectorServer, tenant: str, user: str) -> int:
+    """Deletes all of a user's turns, summaries and facts; how many a second look finds."""
+    return await forget_in(server, (COLLECTION_PREFIX, MEMORY_PREFIX), [Scope(tenant=tenant, user=user)])
+
+
+async def forget_in(server: VectorServer, prefixes: tuple[str, ...], scopes: Sequence[Scope]) -> int:
+    """Deletes what lies in any of the scopes from all collections so named; how many a second look finds."""
     if not scopes:
         return 0
-    ours = [name for name in await server.collections() if name.startswith(COLLECTION_PREFIX)]
+    ours = [name for name in await server.collections() if name.startswith(prefixes)]
     return sum([await _forget_in(server, name, scope) for name in ours for scope in scopes])
 
 

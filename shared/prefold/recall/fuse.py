@@ -8,24 +8,18 @@ the highest idf there is: a query of which one word in ten is known is hardly an
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from prefold.recall.sparse import K1
 
 WORD_WEIGHT: Final = 0.8
 _REACHABLE: Final = 0.6
 """A turn that has all words of a query once reaches about this share of ``(k1 + 1) sum of idf``."""
-
-
-@dataclass(slots=True)
-class Candidate:
-    """A turn that one of the searches brought up, with its raw scores."""
-
-    payload: Mapping[str, Any]
-    cosine: float | None = None
-    bm25: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +37,10 @@ class WordScale:
     def share(self, bm25: float) -> float:
         """0..1."""
         return min(1.0, bm25 / self.reachable) if self.reachable > 0 else 0.0
+
+    def shares(self, bm25: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The same for many."""
+        return np.minimum(1, bm25 / np.float32(self.reachable)) if self.reachable > 0 else np.zeros_like(bm25)
 
 
 def highest_idf(turns: int) -> float:

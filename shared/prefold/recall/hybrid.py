@@ -1,125 +1,114 @@
-"""Dense and words together, in one round trip.
+"""A search for turns, in two round trips: candidates, then what was said beside the best of them."""
 
-A batch of searches goes out. Two bring up the candidates of both kinds and score all of them, one by the vector, one
-by the words, so that a turn found by its words alone has its true cosine, too. The rest ask for one turn a word: from
-the score of a single word and that turn's stored weight for it follows the word's idf, which the store alone knows
-and the fusion needs. The idf is counted among the tenant's own turns: what others say must not move its scores.
-"""
-
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+import asyncio
+from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
-import structlog
 from numpy.typing import NDArray
 
 from prefold.embedding.protocol import CosineScale
-from prefold.recall.fuse import Candidate, WordScale, fused
-from prefold.recall.points import DENSE, WORDS, TurnHit, ref_of
-from prefold.recall.scope import Scope
+from prefold.recall.fuse import WordScale
+from prefold.recall.matrix import WordMatrix
+from prefold.recall.points import TurnHit, ref_of
+from prefold.recall.question import Question
+from prefold.recall.ranking import AFTER, BEFORE, Ranking
+from prefold.recall.retrieval import Candidate, Found, Retrieval
+from prefold.recall.same import best_without_copies
+from prefold.recall.scope import Place, Scope
 from prefold.recall.server import VectorServer
-from prefold.recall.sparse import SparseWords
+from prefold.recall.weights import RECIPE, Weights
 
-log = structlog.get_logger()
-
-CANDIDATES: Final = 50
-"""Of each kind."""
-
-Hits = Sequence[Mapping[str, Any]]
+NEAR: Final = 40
+WORDED: Final = 30
+"""Candidates by the vector and by the words."""
+_WIDENED: Final = 12
+"""So many of the best of them are looked at with what stands beside them."""
+_TEXTS_AT_FIRST: Final = 1000
+"""Of the scope, until they are counted: it only matters for words that nobody used, and only for who is widened."""
 
 
 class HybridSearch:
     """Searches one collection."""
 
-    def __init__(self, server: VectorServer, collection: str, scale: CosineScale) -> None:
-        self._server = server
-        self._collection = collection
-        self._scale = scale
+    def __init__(self, server: VectorServer, collection: str, scale: CosineScale, weights: Weights = RECIPE) -> None:
+        self._retrieval = Retrieval(server, collection, scale)
+        self._weights = weights
 
-    async def run(
-        self, scope: Scope, vector: NDArray[np.float32] | None, words: SparseWords, limit: int
-    ) -> list[TurnHit]:
+    async def run(self, scope: Scope, query: str, vector: NDArray[np.float32] | None, limit: int) -> list[TurnHit]:
         """The best ``limit`` turns of the scope, best first; of equals the later one."""
-        if vector is None and not words:
+        question = Question.of(query)
+        near, worded = max(NEAR, limit), max(WORDED, limit)
+        found = await self._retrieval.first(scope, vector, question.words, near=near, worded=worded)
+        if not found.candidates:
             return []
-        searches = list(_searches(scope, vector, words))
-        found = await self._server.search(self._collection, searches)
-        by_vector = found.pop(0) if vector is not None else []
-        by_words = found.pop(0) if words else []
-        candidates = _candidates(by_vector, by_words)
-        scale = await self._word_scale(scope, words, found)
-        return self._ranked(scope, candidates, scale)[:limit]
-
-    async def _word_scale(self, scope: Scope, words: SparseWords, probes: Sequence[Hits]) -> WordScale:
-        known = [_idf(word, probe[0]) for word, probe in zip(words.indices, probes, strict=True) if probe]
-        unknown = len(words.indices) - len(known)
-        turns = 0
-        if known and unknown:
-            turns = await self._server.count(self._collection, Scope(tenant=scope.tenant).filter(), exact=False)
-        return WordScale.of(known, unknown, turns)
-
-    def _ranked(self, scope: Scope, candidates: Mapping[str, Candidate], scale: WordScale) -> list[TurnHit]:
-        newest: dict[tuple[Any, int], TurnHit] = {}
-        for candidate in candidates.values():
-            hit = self._hit(scope, candidate, scale)
-            if hit is None:
-                continue
-            key = (hit.ref, hit.seq)
-            if key not in newest or newest[key].revision < hit.revision:
-                newest[key] = hit
-        return sorted(newest.values(), key=lambda hit: (-hit.score, -hit.seq, hit.ref.session))
-
-    def _hit(self, scope: Scope, candidate: Candidate, scale: WordScale) -> TurnHit | None:
-        payload = candidate.payload
-        if not scope.admits(payload):
-            log.error("foreign_turn_withheld", collection=self._collection)
-            return None
-        cosine = None if candidate.cosine is None else self._scale.apply(candidate.cosine)
-        share = scale.share(candidate.bm25)
-        return TurnHit(
-            ref=ref_of(payload),
-            user=payload["user"],
-            seq=payload["seq"],
-            revision=payload["revision"],
-            role=payload["role"],
-            ts_ms=payload["ts"],
-            score=fused(cosine, share),
-            cosine=cosine,
-            word_share=share,
+        scale, beside = await asyncio.gather(
+            self._retrieval.word_scale(scope, found), self._beside(scope, found, vector)
         )
+        candidates = newest([*found.candidates, *beside])
+        ranking = Ranking(question, candidates, found.idf, scale, self._weights)
+        shares = ranking.word_shares()
+        scores = ranking.scores(shares)
+        order = best_without_copies(candidates, scores, limit)
+
+        def hit(n: int, others: tuple[TurnHit, ...] = ()) -> TurnHit:
+            return hit_of(candidates[n], float(scores[n]), float(shares[n]), others)
+
+        return [hit(n, tuple(map(hit, others))) for n, others in order]
+
+    async def _beside(self, scope: Scope, found: Found, vector: NDArray[np.float32] | None) -> list[Candidate]:
+        """What stands beside the best candidates: their windows need it, and it may answer itself."""
+        places = places_beside(self._best_at_first(found), found.candidates)
+        if not places:
+            return []
+        wider = Scope(tenant=scope.tenant, user=scope.user, places=places)
+        return await self._retrieval.within(wider, vector, 2 * len(places))
+
+    def _best_at_first(self, found: Found) -> list[Candidate]:
+        scale = WordScale.of(found.idf.values(), found.unknown_words, _TEXTS_AT_FIRST)
+        shares = scale.shares(WordMatrix([one.bag for one in found.candidates], found.idf).best_passages())
+        cosines = np.array([one.cosine or 0.0 for one in found.candidates], dtype=np.float32)
+        order = np.argsort(-(cosines + self._weights.words * shares), kind="stable")
+        return [found.candidates[place] for place in order[:_WIDENED]]
 
 
-def _searches(scope: Scope, vector: NDArray[np.float32] | None, words: SparseWords) -> Iterator[dict[str, Any]]:
-    chosen = scope.filter()
-    params = {"idf": {"corpus": Scope(tenant=scope.tenant).filter()}}
-    dense = {"query": vector, "using": DENSE, "filter": chosen}
-    sparse = {"query": _query(words.indices), "using": WORDS, "filter": chosen, "params": params}
-    sources = [source for source, wanted in ((dense, vector is not None), (sparse, bool(words))) if wanted]
-    both = {"prefetch": [{**source, "limit": CANDIDATES} for source in sources]} if len(sources) > 1 else {}
-    for position, source in enumerate(sources):
-        yield {**source, **both, "limit": CANDIDATES * len(sources), "with_payload": position == 0}
-    for word in words.indices:
-        probe = {"query": _query([word]), "using": WORDS, "params": params, "with_vector": [WORDS], "limit": 1}
-        yield {**probe, "filter": Scope(tenant=scope.tenant).filter()}
+def newest(candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Of each turn its newest revision."""
+    found: dict[Place, Candidate] = {}
+    for one in candidates:
+        key = _place(one)
+        if key not in found or found[key].payload["revision"] < one.payload["revision"]:
+            found[key] = one
+    return list(found.values())
 
 
-def _query(indices: Sequence[int]) -> dict[str, Any]:
-    return {"indices": indices, "values": [1.0] * len(indices)}
+def places_beside(best: Sequence[Candidate], known: Sequence[Candidate]) -> frozenset[Place]:
+    """What stands around the best turns, as far as it is not known: what windows of turns in question reach."""
+    wanted: set[Place] = set()
+    for one in best:
+        session, incarnation, seq = _place(one)
+        around = range(max(1, seq - BEFORE - AFTER), seq + BEFORE + AFTER + 1)
+        wanted.update((session, incarnation, number) for number in around)
+    return frozenset(wanted.difference(map(_place, known)))
 
 
-def _candidates(by_vector: Hits, by_words: Hits) -> dict[str, Candidate]:
-    """Every turn has a vector, so a search with one scores all candidates, and its hits carry the payload."""
-    candidates = {hit["id"]: Candidate(hit["payload"], cosine=hit["score"]) for hit in by_vector}
-    for hit in by_words:
-        if "payload" in hit:
-            candidates[hit["id"]] = Candidate(hit["payload"])
-        if hit["id"] in candidates:
-            candidates[hit["id"]].bm25 = hit["score"]
-    return candidates
+def _place(candidate: Candidate) -> Place:
+    payload = candidate.payload
+    return payload["session"], payload["incarnation"], payload["seq"]
 
 
-def _idf(word: int, hit: Mapping[str, Any]) -> float:
-    """The store's idf of a word, from the score that the word alone gives to a turn."""
-    stored = hit["vector"][WORDS]
-    weight = stored["values"][stored["indices"].index(word)]
-    return float(hit["score"]) / float(weight)
+def hit_of(candidate: Candidate, score: float, share: float, others: tuple[TurnHit, ...] = ()) -> TurnHit:
+    """As it is answered."""
+    payload = candidate.payload
+    return TurnHit(
+        ref=ref_of(payload),
+        user=payload["user"],
+        seq=payload["seq"],
+        revision=payload["revision"],
+        role=payload["role"],
+        ts_ms=payload["ts"],
+        score=score,
+        cosine=candidate.cosine,
+        word_share=share,
+        others=others,
+    )

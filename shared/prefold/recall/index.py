@@ -1,34 +1,34 @@
 """The turns' vectors: stored, found, deleted, always within one tenant."""
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import structlog
 from numpy.typing import NDArray
 
 from prefold.embedding.protocol import CosineScale
-from prefold.errors import ConfigurationError, InvalidInputError
 from prefold.recall.forgetting import forget_turns
 from prefold.recall.hybrid import HybridSearch
+from prefold.recall.layout import KEYWORD, OF_TENANT, Indexes, check_query, check_vector, ensure_collection
 from prefold.recall.names import COLLECTION_PREFIX, collection_name
-from prefold.recall.points import DENSE, WORDS, TurnHit, TurnPoint
+from prefold.recall.points import TurnHit, TurnPoint
 from prefold.recall.scope import Scope, TurnRange
 from prefold.recall.server import VectorServer
-from prefold.recall.sparse import SparseWords
 from prefold.recall.transport import HttpTransport
 
 log = structlog.get_logger()
 
 _POINTS_PER_CALL: Final = 128
-_INDEXES: Final[Mapping[str, Mapping[str, Any]]] = {
-    "tenant": {"type": "keyword", "is_tenant": True},
-    "user": {"type": "keyword"},
-    "session": {"type": "keyword"},
-    "seq": {"type": "integer", "lookup": False, "range": True},  # a long session's changed turns are found by it
+_INDEXES: Final[Indexes] = {
+    "tenant": OF_TENANT,
+    "user": KEYWORD,
+    "session": KEYWORD,
+    "seq": {"type": "integer", "lookup": True, "range": True},  # a long session's changed turns are found by it
+    "place": {"type": "integer", "lookup": True, "range": False},
 }
 
 
@@ -76,13 +76,7 @@ class VectorIndex:
 
         Raises ``ConfigurationError`` if a collection of this name has another form.
         """
-        if await self._server.create_collection(self.collection, self._layout()):
-            log.info("vector_collection_created", collection=self.collection)
-        found = await self._server.collection(self.collection)
-        if found is not None:
-            self._check_layout(found)
-        for field, schema in _INDEXES.items():
-            await self._server.create_index(self.collection, field, schema)
+        await ensure_collection(self._server, self.collection, self._spec.dimension, _INDEXES)
 
     async def upsert(self, points: Sequence[TurnPoint]) -> None:
         """Stores turns; returns once they are found. One that is there already is replaced by itself.
@@ -90,7 +84,7 @@ class VectorIndex:
         Raises ``InvalidInputError`` before the first is sent if a vector has the wrong length or is not finite.
         """
         for point in points:
-            self._check_vector(point)
+            check_vector(point.vector, self._spec.dimension)
         for start in range(0, len(points), _POINTS_PER_CALL):
             chunk = [point.to_json() for point in points[start : start + _POINTS_PER_CALL]]
             await self._server.upsert(self.collection, chunk)
@@ -99,23 +93,19 @@ class VectorIndex:
         self,
         tenant: str,
         *,
+        query: str,
         vector: NDArray[np.float32] | None,
-        words: SparseWords,
         limit: int = 20,
         user: str | None = None,
         session: str | None = None,
     ) -> list[TurnHit]:
-        """The tenant's turns nearest in meaning and in words, best first.
+        """The tenant's turns that fit the query, best first, none that says what a better one says.
 
-        Without a vector (no embedder) words alone decide. Hits may name turns that were edited or erased since:
-        their text is read from the log, which knows. Near-duplicates are still in.
+        ``vector`` is the query's; without one (no embedder) words alone decide. Hits may name turns that were edited
+        or erased since: their text is read from the log, which knows.
         """
-        scope = Scope(tenant=tenant, user=user, session=session)
-        if vector is not None and len(vector) != self._spec.dimension:
-            raise InvalidInputError(
-                f"the query has {len(vector)} dimensions, not {self._spec.dimension}", field="query"
-            )
-        return await self._search.run(scope, vector, words, limit)
+        check_query(vector, self._spec.dimension)
+        return await self._search.run(Scope(tenant=tenant, user=user, session=session), query, vector, limit)
 
     async def delete(
         self,
@@ -157,26 +147,6 @@ class VectorIndex:
             if other.points:
                 log.warning("turns_of_another_embedder", collection=other.name, points=other.points)
         return others
-
-    def _layout(self) -> dict[str, Any]:
-        return {
-            "vectors": {DENSE: {"size": self._spec.dimension, "distance": "Cosine"}},
-            "sparse_vectors": {WORDS: {"modifier": "idf"}},
-        }
-
-    def _check_layout(self, described: Mapping[str, Any]) -> None:
-        params = described["config"]["params"]
-        dense = (params.get("vectors") or {}).get(DENSE) or {}
-        words = (params.get("sparse_vectors") or {}).get(WORDS) or {}
-        found = (dense.get("size"), dense.get("distance"), words.get("modifier"))
-        if found != (self._spec.dimension, "Cosine", "idf"):
-            raise ConfigurationError(f"the collection {self.collection} has another form than ours: {found}")
-
-    def _check_vector(self, point: TurnPoint) -> None:
-        if point.vector.shape != (self._spec.dimension,):
-            raise InvalidInputError(f"{point.vector.shape} is not ({self._spec.dimension},)", field="vector")
-        if not np.isfinite(point.vector).all() or not point.vector.any():
-            raise InvalidInputError("the vector has no direction", field="vector")
 
 
 @asynccontextmanager

@@ -11,12 +11,15 @@ from typing import Any, Final
 import msgspec
 
 from prefold.conversation.encoding import encode
+from prefold.recall.points import Voice
+from prefold.recall.sparse import DocumentWords, document_words, query_words
 
 MAX_RESULT_WORDS: Final = 200
 """Of a tool's result: what it is about stands at its beginning, the rest is quantity."""
 MAX_CHARS: Final = 32_768
 _MAX_INPUT_CHARS: Final = 2_000
 _MAX_DEPTH: Final = 8
+_MAX_NAME_WORDS: Final = 4
 
 _TEXT_TYPES: Final = frozenset({"text", "input_text", "output_text", "refusal"})
 _IMAGE_TYPES: Final = frozenset({"image", "image_url", "input_image"})
@@ -32,6 +35,19 @@ class IndexedTurn:
     """Empty when there is nothing to find it by."""
     ts_ms: int | None
     """When it was said, if the producer told."""
+    heading: str = ""
+    """Who and when, as it stands before the colon in ``text``."""
+    speaker: str = ""
+    """The name, if the producer told one."""
+    voice: Voice = "user"
+
+    def words(self) -> DocumentWords:
+        """As they are stored."""
+        return document_words(self.text[len(self.heading) + 2 :], self.heading)
+
+    def speaker_words(self) -> tuple[int, ...]:
+        """Of the name, as a query would have them."""
+        return query_words(self.speaker).indices[:_MAX_NAME_WORDS]
 
 
 def index_turn(verbatim_json: bytes) -> IndexedTurn:
@@ -44,7 +60,8 @@ def index_turn(verbatim_json: bytes) -> IndexedTurn:
     body = " ".join(piece for piece in _pieces(turn) if piece)[:MAX_CHARS].strip()
     if not body:
         return IndexedTurn("", _milliseconds(said_at))
-    return IndexedTurn(f"{_heading(turn, said_at)}: {body}", _milliseconds(said_at))
+    heading = _heading(turn, said_at)
+    return IndexedTurn(f"{heading}: {body}", _milliseconds(said_at), heading, _name(turn), _voice(turn))
 
 
 def parse_time(value: object, zone: tzinfo = UTC) -> datetime | None:
@@ -61,9 +78,26 @@ def parse_time(value: object, zone: tzinfo = UTC) -> datetime | None:
 
 
 def _heading(turn: Mapping[str, Any], said_at: datetime | None) -> str:
-    name = turn.get("name")
-    speaker = name if isinstance(name, str) and name else str(turn.get("role", "")).capitalize()
+    speaker = _name(turn) or str(turn.get("role", "")).capitalize()
     return f"{speaker} ({said_at.day} {said_at:%B %Y})" if said_at else speaker
+
+
+def _voice(turn: Mapping[str, Any]) -> Voice:
+    role, content = turn.get("role"), turn.get("content")
+    blocks = content if isinstance(content, list) else []
+    kinds = {str(block.get("type")) for block in blocks if isinstance(block, dict)}
+    if role in ("tool", "function") or kinds & _RESULT_TYPES:
+        return "tool"
+    if role in ("system", "developer"):
+        return "system"
+    if role != "assistant":
+        return "user"
+    return "call" if turn.get("tool_calls") or kinds & _CALL_TYPES else "assistant"
+
+
+def _name(turn: Mapping[str, Any]) -> str:
+    name = turn.get("name")
+    return name if isinstance(name, str) else ""
 
 
 def _milliseconds(moment: datetime | None) -> int | None:

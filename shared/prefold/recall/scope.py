@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from prefold.errors import InvalidInputError
+from prefold.recall.names import turn_place
+
+_NAMES: Final = ("user", "session", "incarnation")
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +20,10 @@ class TurnRange:
     """Only what an earlier revision of a turn left; None: any."""
 
 
+Place = tuple[str, str, int]
+"""Session, life and number of a turn."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scope:
     """Which turns a call may see or touch: a tenant's, or a part of them."""
@@ -27,34 +34,53 @@ class Scope:
     incarnation: str | None = None
     turns: Sequence[TurnRange] | None = None
     """What lies in any of these ranges. Never empty: that would be nothing, and reads like everything."""
+    kinds: Sequence[str] | None = None
+    """Of derived texts: any of these. Never empty, as all that follow."""
+    keys: Sequence[str] | None = None
+    not_session: str | None = None
+    """All but what came from this session."""
+    places: frozenset[Place] | None = None
+    """Any of these turns."""
 
     def __post_init__(self) -> None:
-        for name in ("tenant", "user", "session", "incarnation", "turns"):
+        for name in ("tenant", "user", "session", "incarnation", "turns", "kinds", "keys", "not_session", "places"):
             value = getattr(self, name)
             if value is not None and not value:
                 raise InvalidInputError(f"an empty {name} would not narrow the search", field=name)
 
     def filter(self) -> dict[str, Any]:
         """Qdrant's filter. The tenant always stands first in ``must``."""
-        narrower = {name: getattr(self, name) for name in ("user", "session", "incarnation")}
-        must: list[dict[str, Any]] = [
-            _is("tenant", self.tenant),
-            *(_is(name, value) for name, value in narrower.items() if value is not None),
-        ]
+        must: list[dict[str, Any]] = [_is("tenant", self.tenant)]
+        must += [_is(name, value) for name in _NAMES if (value := getattr(self, name)) is not None]
+        must += [_any(key, values) for key, values in (("kind", self.kinds), ("key", self.keys)) if values is not None]
         if self.turns is not None:
             must.append({"should": [_within(turns) for turns in self.turns]})
-        return {"must": must}
+        if self.places is not None:
+            must.append(_any("place", [turn_place(*place) for place in sorted(self.places)]))
+        return {"must": must, **({"must_not": [_is("session", self.not_session)]} if self.not_session else {})}
 
     def admits(self, payload: Mapping[str, Any]) -> bool:
         """True if a point of this payload belongs here: the check after the read."""
-        wanted = {name: getattr(self, name) for name in ("tenant", "user", "session", "incarnation")}
-        is_within = self.turns is None or any(_has(turns, payload) for turns in self.turns)
-        is_ours = all(value is None or payload.get(name) == value for name, value in wanted.items())
-        return is_ours and is_within
+        get = payload.get
+        return (
+            get("tenant") == self.tenant
+            and (self.user is None or get("user") == self.user)
+            and (self.session is None or get("session") == self.session)
+            and (self.incarnation is None or get("incarnation") == self.incarnation)
+            and (self.kinds is None or get("kind") in self.kinds)
+            and (self.keys is None or get("key") in self.keys)
+            and (self.turns is None or any(_has(turns, payload) for turns in self.turns))
+            and (self.places is None or (get("session"), get("incarnation"), get("seq")) in self.places)
+            and (self.not_session is None or get("session") != self.not_session)
+        )
 
 
 def _is(key: str, value: str) -> dict[str, Any]:
     return {"key": key, "match": {"value": value}}
+
+
+def _any(key: str, values: Sequence[str] | Sequence[int]) -> dict[str, Any]:
+    return {"key": key, "match": {"any": list(values)}}
 
 
 def _within(turns: TurnRange) -> dict[str, Any]:

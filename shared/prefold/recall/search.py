@@ -5,7 +5,6 @@ import asyncio
 from prefold.embedding.protocol import Embedder
 from prefold.recall.index import VectorIndex
 from prefold.recall.points import TurnHit
-from prefold.recall.sparse import query_words
 
 
 class TurnSearch:
@@ -23,6 +22,4 @@ class TurnSearch:
         Raises what the embedder and ``VectorIndex.search`` raise.
         """
         vector = await asyncio.to_thread(self._embedder.embed_query, query)
-        return await self._index.search(
-            tenant, vector=vector, words=query_words(query), limit=limit, user=user, session=session
-        )
+        return await self._index.search(tenant, query=query, vector=vector, limit=limit, user=user, session=session)

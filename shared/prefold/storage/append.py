@@ -28,6 +28,7 @@ class Defaults:
     keep_recent_turns: int = limits.DEFAULT_KEEP_RECENT_TURNS
     retention: timedelta = limits.RETENTION
     embed_grace: timedelta = limits.EMBED_GRACE
+    close_after: timedelta = limits.CLOSE_AFTER
     lead: timedelta = limits.DEFAULT_LEAD
     """How long a build takes, for tenants of which nothing is known."""
 
@@ -39,7 +40,8 @@ class Defaults:
     def limits_with(self, lead_ms: int) -> str:
         """The same where it is known how long a build takes."""
         ratio = round((self.soft_ratio or 0) * 1000)
-        return f"{self.hard_limit_tokens} {ratio} {self.keep_recent_turns} {lead_ms}"
+        idle_ms = limits.milliseconds(self.close_after)
+        return f"{self.hard_limit_tokens} {ratio} {self.keep_recent_turns} {idle_ms} {lead_ms}"
 
     @cached_property
     def retention_ms(self) -> int:

@@ -7,7 +7,7 @@ from prefold.conversation.turns import PreparedTurn
 from prefold.errors import GoneError, NotFoundError
 from prefold.storage import changes
 from prefold.storage.client import redis_failures
-from prefold.storage.forks import Fork
+from prefold.storage.forks import CutState, Fork
 from prefold.storage.keys import SessionKeys
 from prefold.storage.reading import StoredSessions
 from prefold.storage.types import ChangeResult, SessionView
@@ -48,18 +48,31 @@ class BranchingSessions(StoredSessions):
 
         return await changes.change(tenant, session, operation, target, turn, run)
 
-    async def fork(self, tenant: str, session: str, new_session: str, at_seq: int | None = None) -> SessionView:
+    async def fork(
+        self,
+        tenant: str,
+        session: str,
+        new_session: str,
+        at_seq: int | None = None,
+        *,
+        cut_state: CutState | None = None,
+    ) -> SessionView:
         """A new session of the turns 1..``at_seq`` (None: all), with the same ids, settings and summary. Twice is harmless.
 
-        ``ConflictError`` (session_exists: another session has that name), ``InvalidInputError`` (seq_ahead).
+        ``cut_state`` makes the fork's pinned state of the source's: without what was derived of turns that the fork
+        does not have. ``ConflictError`` (session_exists: another session has that name), ``InvalidInputError`` (seq_ahead).
         """
         source, target = SessionKeys.of(tenant, session), SessionKeys.of(tenant, new_session)
         retention_ms = self._defaults.retention_ms
-        fork = Fork(self._client, source, target, now=self._now, retention_ms=retention_ms)
+        if user := await self._user_of(source):  # first, so that whoever erases the user finds the fork
+            await self.users.note_session(tenant, user, new_session)
+        fork = Fork(self._client, source, target, now=self._now, retention_ms=retention_ms, cut_state=cut_state)
         try:
             await fork.run(session, new_session, at_seq)
         except NotFoundError:
             raise await self._missing(source, session) from None
+        if user:  # again: this name may have been taken off the list before the fork was there
+            await self.users.note_session(tenant, user, new_session)
         if self.replicated and self.replicated.needed:
             with redis_failures():
                 await self.replicated.confirm(target.meta)
@@ -80,3 +93,8 @@ class BranchingSessions(StoredSessions):
             found.append(name)
             open_ends += view.forks
         return tuple(found)
+
+    async def _user_of(self, keys: SessionKeys) -> str:
+        with redis_failures():
+            user: Any = await self._client.hget(keys.meta, "user")
+        return user.decode() if user else ""

@@ -46,6 +46,11 @@ class _Parcel:
         """How it goes to a server."""
         return node.ask_lean if self.is_lean else node.ask
 
+    @property
+    def may_be_parted(self) -> bool:
+        """False where a command is about the connection too: ``WAIT`` has to follow the writes that it speaks of."""
+        return len(self.commands) > 1 and not self.is_atomic and None not in map(slot_of_command, self.commands)
+
     def wire(self, *, asking: bool) -> list[Command]:
         announced: list[Command] = [("ASKING",)] if asking else []
         if self.is_atomic:  # ASKING holds until EXEC
@@ -161,6 +166,13 @@ class ClusterClient(Redis):
         return again
 
     async def _send_late(self, parcel: _Parcel) -> None:
+        if parcel.may_be_parted:
+            # Some keys of a slot that moves are here, some there: each command finds its own way.
+            each = [_Parcel(parcel.slot, [command], is_lean=parcel.is_lean) for command in parcel.commands]
+            for one in each:
+                await self._send_late(one)
+            parcel.replies = [reply for one in each for reply in one.replies]
+            return
         try:
             await self.send(parcel)
         except (RedisError, OSError) as error:

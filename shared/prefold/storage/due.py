@@ -21,7 +21,7 @@ def _item(partition: int, member: bytes, score: float) -> DueItem | None:
         ref = parse_life(life)
     except ValueError:
         return None
-    return DueItem(partition, cast("Literal['embed', 'compact', 'expire']", kind), ref, int(score))
+    return DueItem(partition, cast("Literal['embed', 'compact', 'remember', 'expire']", kind), ref, int(score))
 
 
 class DueSets:
@@ -62,7 +62,7 @@ class DueSets:
         with redis_failures():
             async with self._client.pipeline(transaction=True) as pipe:
                 pipe.zrem(keys.due, f"expire:{keys.label}:{ref.incarnation}")
-                pipe.hdel(keys.tomb, f"end:{ref.incarnation}")
+                pipe.hdel(keys.tomb, *(f"{name}:{ref.incarnation}" for name in ("end", "user", "aged")))
                 await pipe.execute()
 
     async def _drop(self, partition: int, member: bytes) -> None:

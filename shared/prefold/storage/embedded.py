@@ -6,11 +6,12 @@ from typing import Any, cast
 from redis.asyncio import Redis
 
 from prefold.storage.client import redis_failures
+from prefold.storage.embed_types import EmbedDebt, MarkOutcome, Purge
 from prefold.storage.keys import SessionKeys
 from prefold.storage.log import stored_turn
 from prefold.storage.nodes import on_node_of
 from prefold.storage.state import SessionState
-from prefold.storage.types import EmbedDebt, MarkOutcome, Purge, SessionRef, StoredTurn
+from prefold.storage.types import SessionRef, StoredTurn
 
 __all__ = ["mark_args", "parse_mark", "read_debt", "read_turn"]
 

@@ -7,7 +7,7 @@ the second look the fork is unchecked: a caller who finds it so (the first one d
 
 import secrets
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -20,10 +20,14 @@ from prefold.storage.append import Argument
 from prefold.storage.changes import not_found, wait_for_turn
 from prefold.storage.client import redis_failures
 from prefold.storage.keys import SessionKeys
+from prefold.storage.memory_types import TurnSpan, spans_of
 from prefold.storage.scripts import script
 from prefold.storage.state import SessionState
 
-__all__ = ["Fork"]
+__all__ = ["CutState", "Fork"]
+
+CutState = Callable[[bytes, Sequence[TurnSpan]], bytes]
+"""A stored pinned state, and turns of which nothing may be left in it. May be called several times."""
 
 _PATIENCE_SECONDS = 15.0
 """A source that keeps changing is copied anew so long."""
@@ -31,12 +35,42 @@ _PAGE = 16
 """Turns a read: a turn may have a megabyte."""
 _PAIRS = 1_000
 """Ids a step."""
-_KEPT_NUMBERS = ("hard", "ratio", "adapt", "lead", "keep", "cal", "seen", "systok", "tooltok", "ver")
-_KEPT_FIELDS = ("user", "model", "system", "tools", "metadata", "shared_prefix")
+_KEPT_NUMBERS = ("hard", "ratio", "adapt", "idle", "lead", "keep", "cal", "seen", "systok", "tooltok", "pintok", "ver")
+_KEPT_FIELDS = (
+    "user",
+    "model",
+    "system",
+    "tools",
+    "metadata",
+    "shared_prefix",
+    "pinned",
+    "state_version",
+    "state_cap",
+    "proposals",
+)
 
 
 class _SourceChangedError(Exception):
     """The copy is worth nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Source:
+    """What a fork takes over beside turns and summaries."""
+
+    state: SessionState
+    kept: Mapping[str, bytes]
+    copied: bytes
+    """"seq ms" of a source that is a fork itself: turns up to there were stored by then; empty: it is none."""
+    forget: Sequence[TurnSpan]
+    """Changed turns that may still have left something in the pinned state."""
+
+    @property
+    def settings(self) -> tuple[object, ...]:
+        """What appends do not change."""
+        state = self.state
+        ratio = state.adapt or state.ratio
+        return (state.hard, state.adapt, ratio, state.keep, state.systok, state.tooltok, self.kept)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +85,22 @@ class _Found:
 class Fork:
     """One fork, from its first look to its last."""
 
-    def __init__(self, client: Redis, source: SessionKeys, target: SessionKeys, *, now: str | int, retention_ms: int):
+    def __init__(
+        self,
+        client: Redis,
+        source: SessionKeys,
+        target: SessionKeys,
+        *,
+        now: str | int,
+        retention_ms: int,
+        cut_state: CutState | None = None,
+    ):
         self._client = client
         self._source = source
         self._target = target
         self._now = now
         self._retention_ms = retention_ms
+        self._cut_state = cut_state
 
     async def run(self, session: str, new_session: str, at_seq: int | None) -> None:
         """Makes the fork, unless it is there already.
@@ -77,30 +121,41 @@ class Fork:
                     await self._run(["drop", "", token], new_session, deadline)
                 await wait_for_turn(50, deadline)
 
-    async def _look(self) -> tuple[SessionState, Mapping[str, bytes]] | None:
+    async def _look(self) -> _Source | None:
         with redis_failures():
-            fields: list[Any] = await self._client.hmget(self._source.meta, ["state", *_KEPT_FIELDS])
+            fields: list[Any] = await self._client.hmget(
+                self._source.meta, ["state", "forget", "copied", *_KEPT_FIELDS]
+            )
         if fields[0] is None:
             return None
-        kept = {name: value for name, value in zip(_KEPT_FIELDS, fields[1:], strict=True) if value is not None}
-        return SessionState.unpack(fields[0]), kept
+        kept = {name: value for name, value in zip(_KEPT_FIELDS, fields[3:], strict=True) if value is not None}
+        return _Source(SessionState.unpack(fields[0]), kept, fields[2] or b"", spans_of(fields[1] or b""))
 
-    async def _check(self, seen: tuple[SessionState, Mapping[str, bytes]]) -> None:
-        found, state = await self._look(), seen[0]
-        if found is None or (found[0].incarnation, found[0].chg) != (state.incarnation, state.chg):
+    def _kept(self, seen: _Source, upto: int) -> Mapping[str, bytes]:
+        """Fields of the fork's own."""
+        is_copied_on = bool(seen.copied) and upto <= int(seen.copied.split()[0])
+        kept = {**seen.kept, "copied": seen.copied if is_copied_on else b"%d %d" % (upto, seen.state.updated)}
+        if self._cut_state is not None and "pinned" in kept:
+            later = TurnSpan(upto + 1, seen.state.head + 1)
+            kept["pinned"] = self._cut_state(kept["pinned"], [*seen.forget, later])
+        return kept
+
+    async def _check(self, seen: _Source) -> None:
+        found, state = await self._look(), seen.state
+        if found is None or (found.state.incarnation, found.state.chg) != (state.incarnation, state.chg):
             raise _SourceChangedError
-        if _settings(found) != _settings(seen):
+        if found.settings != seen.settings:
             raise _SourceChangedError
 
     async def _copy(
         self,
-        seen: tuple[SessionState, Mapping[str, bytes]],
+        seen: _Source,
         token: str,
         new_session: str,
         at_seq: int | None,
         deadline: float,
     ) -> None:
-        state, kept = seen
+        state = seen.state
         if at_seq is not None and at_seq > state.head:
             raise InvalidInputError(f"the newest turn has seq {state.head}", code="seq_ahead", field="at_seq")
         upto = state.head if at_seq is None else at_seq
@@ -117,7 +172,7 @@ class Fork:
         await self._check(seen)
         incarnation = secrets.token_hex(6)
         numbers = " ".join(f"{name}={getattr(state, name)}" for name in _KEPT_NUMBERS)
-        fields = [part for pair in kept.items() for part in pair]
+        fields = [part for pair in self._kept(seen, upto).items() for part in pair]
         args: list[Argument] = ["publish", origin, token, last, incarnation, self._retention_ms, numbers]
         args += [state.chg, len(fields) // 2, *fields, len(summaries) // 2, *summaries]
         args += [len(segments) // 2, *segments]
@@ -128,7 +183,7 @@ class Fork:
     async def _confirm(
         self,
         found: "_Found",
-        seen: tuple[SessionState, Mapping[str, bytes]],
+        seen: _Source,
         origin: str,
         new_session: str,
         deadline: float,
@@ -139,8 +194,8 @@ class Fork:
         if found.changes is None:
             return
         now = await self._look()
-        is_same = now is not None and (now[0].incarnation, now[0].chg) == (seen[0].incarnation, found.changes)
-        if now is None or not is_same or (is_own and _settings(now) != _settings(seen)):
+        is_same = now is not None and (now.state.incarnation, now.state.chg) == (seen.state.incarnation, found.changes)
+        if now is None or not is_same or (is_own and now.settings != seen.settings):
             await self._take_back(found.incarnation)
             raise _SourceChangedError
         await self._run(["confirm", origin, found.incarnation, self._retention_ms], new_session, deadline)
@@ -243,9 +298,3 @@ def _parts(turns: Sequence[tuple[Any, bytes, bytes | None]]) -> Iterator[list[Ar
         pairs += (name, known) if known is not None else ()
         count, size = count + 1, size + sum(map(len, fields.values()))
     yield [count, *entries, len(pairs) // 2, *pairs]
-
-
-def _settings(seen: tuple[SessionState, Mapping[str, bytes]]) -> tuple[object, ...]:
-    """What a fork takes over beside turns and summary, and appends do not change."""
-    state, kept = seen
-    return (state.hard, state.adapt, state.adapt or state.ratio, state.keep, state.systok, state.tooltok, kept)

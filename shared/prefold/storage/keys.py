@@ -22,6 +22,7 @@ __all__ = [
     "PartitionKeys",
     "SessionKeys",
     "TenantKeys",
+    "UserKeys",
     "life_label",
     "mark_beside",
     "metas_of",
@@ -165,6 +166,40 @@ class TenantKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class UserKeys:
+    """Names of what is known of a user, and of the user's sessions. One slot: a script may touch all of them."""
+
+    meta: str
+    """Hash: version, epoch, erased."""
+    facts: str
+    """Hash: id of a fact to its row, history included."""
+    profile: str
+    """The rendering of what is known now: tokens, until when it holds (ms, 0: no end), the text, with spaces between."""
+    suppressed: str
+    """Set: digests of what was deleted, which is not learnt again."""
+    unindexed: str
+    """Sorted set: ids of facts whose vector is not as the row is, by the version that wrote the row."""
+    sessions: str
+    """Sorted set: the user's sessions, by when each was opened."""
+
+    @classmethod
+    def of(cls, tenant: str, user: str) -> "UserKeys":
+        stem = f"pf1:{{u:{_segment(tenant)}:{_segment(user)}}}"
+        return cls(
+            meta=f"{stem}:meta",
+            facts=f"{stem}:facts",
+            profile=f"{stem}:profile",
+            suppressed=f"{stem}:suppressed",
+            unindexed=f"{stem}:unindexed",
+            sessions=f"{stem}:sessions",
+        )
+
+    def script_keys(self) -> tuple[str, ...]:
+        """KEYS of every script of a user."""
+        return (self.meta, self.facts, self.profile, self.suppressed, self.unindexed, self.sessions)
+
+
+@dataclass(frozen=True, slots=True)
 class SessionKeys:
     """Names of one session's keys, in the order in which every session script takes them."""
 
@@ -224,6 +259,11 @@ class SessionKeys:
         return self.meta.removesuffix("meta") + "segments"
 
     @property
+    def contexts(self) -> str:
+        """Records of the last contexts that were assembled."""
+        return self.meta.removesuffix("meta") + "contexts"
+
+    @property
     def staged(self) -> str:
         """A copy of the log that is being made."""
         return self.meta.removesuffix("meta") + "staged"
@@ -235,9 +275,9 @@ class SessionKeys:
 
     def change_keys(self) -> tuple[str, ...]:
         """KEYS of the scripts that copy a log, or remove a session with its copies."""
-        return (*self.script_keys(), self.staged, self.staged_ids)
+        return (*self.script_keys(), self.staged, self.staged_ids, self.contexts)
 
     def erasable(self) -> tuple[str, ...]:
         """What an erasure removes: all of the session's own keys but the tombstone."""
         own = (self.meta, self.turns, self.ids, self.context, self.next, self.standby, self.summaries)
-        return (*own, self.segments, self.staged, self.staged_ids)
+        return (*own, self.segments, self.contexts, self.staged, self.staged_ids)

@@ -76,6 +76,17 @@ MOST_REDONE = 1_000
 MOST_COLLECTIONS = 2
 """Collections whose embedded mark a session keeps, so that workers of two embedders do not begin anew in turns."""
 
+CLOSE_AFTER = timedelta(minutes=30)
+"""A session without a turn for so long is closed, unless it was given another time."""
+STATE_CAP_TOKENS = 250
+"""Raw tokens that a session's pinned state may take, unless it was given another number."""
+MEMORY_RETENTION = timedelta(days=400)
+"""What is known of a user ends so long after it changed last."""
+CONTEXTS_KEPT = 20
+"""Records of served contexts that a session keeps, the newest, and"""
+CONTEXTS_END = timedelta(days=7)
+"""how long after the last one."""
+
 MOST_ASIDE = 200
 """Records of work that was set aside in one partition; of more the oldest goes, and its work gets another three starts."""
 ASIDE_KEPT = timedelta(days=30)

@@ -1,7 +1,9 @@
 """Reading sessions, and running their scripts: what every other call stands on."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 from redis.asyncio import Redis
@@ -21,6 +23,7 @@ from prefold.storage.scripts import script
 from prefold.storage.spending import Spending
 from prefold.storage.state import META_FIELDS, STANDBY_FIELDS, VIEW_FIELDS, SessionState, context_of, record_of, view_of
 from prefold.storage.types import ActiveView, SessionView, StoredContext, StoredTurn
+from prefold.storage.users import Users
 
 __all__ = ["MOST_TURNS_A_READ", "StoredSessions"]
 
@@ -57,6 +60,11 @@ class StoredSessions:
         self.events = TurnEvents(client)
         self.due_sets = DueSets(client)
 
+    @cached_property
+    def users(self) -> Users:
+        """What is known of users, on the same servers."""
+        return Users(self._client, self._hot)
+
     @property
     def client(self) -> Redis:
         """The connection, for health checks."""
@@ -89,6 +97,10 @@ class StoredSessions:
                 "hold_build",
                 "keep_segment",
                 "mark_embedded",
+                "begin_memory",
+                "end_memory",
+                "put_state",
+                "note_context",
                 "erase_session",
                 "change_log",
             ):
@@ -137,6 +149,13 @@ class StoredSessions:
         with redis_failures():
             erased = await self._client.hget(keys.tomb, "erased")
         return GoneError("the session was erased; PUT it to create it anew") if erased else not_found(session)
+
+    async def _unlist(self, tenant: str, session: str, user: str) -> None:
+        """The user's list names the session no more, unless it is the user's."""
+        await self.users.drop_session(tenant, user, session)
+        with suppress(NotFoundError, GoneError):  # whoever opens it after this look notes it again after that
+            if (await self.view(tenant, session)).user == user:
+                await self.users.note_session(tenant, user, session)
 
     async def read_turns(self, tenant: str, session: str, after_seq: int, limit: int) -> list[StoredTurn]:
         """The verbatim log, ascending, seq > ``after_seq``; at most ``limit`` (1..500) turns."""

@@ -17,7 +17,7 @@ __all__ = ["Script", "ScriptClient", "constants", "script"]
 
 _LIBRARIES = {
     "append": ("state", "lines", "refit", "place"),
-    "open_session": ("state", "lines", "refit"),
+    "open_session": ("state", "lines", "refit", "owing"),
     "begin_build": ("state", "lines"),
     "commit_build": ("state", "lines", "refit"),
     "hold_build": ("state",),
@@ -31,11 +31,22 @@ _LIBRARIES = {
     "change_log": ("state", "lines", "refit", "place", "change", "owing"),
     "fork_log": ("state", "lines", "refit", "change"),
     "note_fork": ("state",),
+    "begin_memory": ("state",),
+    "end_memory": ("state",),
+    "keep_digest": ("state",),
+    "close_session": ("state",),
+    "put_state": ("state", "lines", "refit", "pinned"),
+    "cut_state": ("state", "lines", "refit", "pinned"),
+    "note_context": (),
     "reserve_spending": (),
     "settle_spending": (),
     "note_usage": ("state",),
     "admit_call": ("gate",),
     "note_call": ("gate",),
+    "write_user": ("user",),
+    "forget_user_rows": ("user",),
+    "erase_user": ("user",),
+    "mark_user_indexed": ("user",),
 }
 _FAST_PATHS = {"append": "append_plain"}
 """Runs before any constant or function is set up, so it has its numbers written in."""
@@ -60,10 +71,16 @@ _ALLOW_OOM = {
     "mark_embedded",
     "erase_session",
     "change_log",
+    "begin_memory",
+    "end_memory",
+    "cut_state",
     "set_aside",
     "count_dropped",
     "forget_events",
     "settle_spending",
+    "forget_user_rows",
+    "erase_user",
+    "mark_user_indexed",
 }
 
 

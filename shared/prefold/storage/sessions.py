@@ -13,12 +13,13 @@ from prefold.conversation.turns import PreparedTurn
 from prefold.errors import ConflictError, InvalidInputError
 from prefold.storage import builds, embedded, limits, segments
 from prefold.storage.append import Defaults, append_args, changing, parse_append
-from prefold.storage.branching import BranchingSessions
 from prefold.storage.build_times import BuildLeads, BuildTimes
 from prefold.storage.changes import not_found
 from prefold.storage.client import connect, redis_failures
+from prefold.storage.embed_types import EmbedDebt, MarkOutcome, Purge
 from prefold.storage.keys import SessionKeys
 from prefold.storage.lean import connect_lean
+from prefold.storage.memory import RememberingSessions
 from prefold.storage.state import SessionState, origin_of
 from prefold.storage.types import (
     AppendResult,
@@ -26,10 +27,7 @@ from prefold.storage.types import (
     BuiltSummary,
     CommitResult,
     DueItem,
-    EmbedDebt,
     ErasedSession,
-    MarkOutcome,
-    Purge,
     SessionOptions,
     SessionRef,
     SessionView,
@@ -40,7 +38,7 @@ from prefold.storage.types import (
 __all__ = ["Sessions", "connect_sessions"]
 
 
-class Sessions(BranchingSessions):
+class Sessions(RememberingSessions):
     """Everything that can be done with a session. All calls raise ``UnavailableError`` or ``OverloadedError``."""
 
     async def append(self, tenant: str, session: str, turns: Sequence[PreparedTurn]) -> AppendResult:
@@ -63,6 +61,8 @@ class Sessions(BranchingSessions):
         tools leave too little of the limit for a conversation.
         """
         keys = SessionKeys.of(tenant, session)
+        if options.user is not None:  # first, so that whoever erases the user finds the session
+            await self.users.note_session(tenant, options.user, session)
         given = _given(options)
         defaults = self._defaults
         args: list[str | bytes | int] = [
@@ -77,6 +77,11 @@ class Sessions(BranchingSessions):
             args += (name, value)
         reply = await self._run("open_session", keys, args)
         verdict = reply[0].decode()
+        if options.user is not None:
+            if verdict != "ok":
+                await self._unlist(tenant, session, options.user)
+            else:  # again: the list may have been taken away, or this name off it, before the opening
+                await self.users.note_session(tenant, options.user, session)
         if verdict == "conflict":
             raise ConflictError("the session belongs to another user", code="user_conflict", field="user")
         if verdict == "changing":
@@ -87,14 +92,15 @@ class Sessions(BranchingSessions):
             )
         return await self.view(tenant, session)
 
-    async def erase(self, tenant: str, session: str) -> ErasedSession:
+    async def erase(self, tenant: str, session: str, *, incarnation: str = "") -> ErasedSession:
         """Removes the session from Redis; appends get ``GoneError`` until it is opened anew. Twice is harmless.
 
+        With ``incarnation`` a session that lives is spared unless it is that life: ``NotFoundError`` as well.
         ``NotFoundError`` (session_not_found): there never was one, or its tombstone has ended.
         """
         keys = SessionKeys.of(tenant, session)
         tombstone_ms = self._defaults.retention_ms + limits.milliseconds(limits.TOMBSTONE_EXTRA)
-        reply = await self._run("erase_session", keys, [self._now, keys.label, tombstone_ms, ""])
+        reply = await self._run("erase_session", keys, [self._now, keys.label, tombstone_ms, incarnation, "asked"])
         if reply[0] == b"unknown":
             raise not_found(session)
         with redis_failures():
@@ -224,20 +230,28 @@ class Sessions(BranchingSessions):
         return await embedded.read_turn(self._client, ref, seq)
 
 
+_GIVEN_AS = {
+    "user": "user",
+    "model": "model",
+    "metadata": "metadata",
+    "shared_prefix": "shared_prefix",
+    "proposals": "proposals",
+    "hard_limit_tokens": "hard",
+    "keep_recent_turns": "keep",
+    "state_cap_tokens": "state_cap",
+}
+"""Options that the script takes as they are, and what it calls them."""
+
+
 def _given(options: SessionOptions) -> dict[str, str | bytes | int]:
-    given: dict[str, str | bytes | int] = {}
-    for name in ("user", "model", "metadata", "shared_prefix"):
-        value = getattr(options, name)
-        if value is not None:
-            given[name] = value
-    if options.hard_limit_tokens is not None:
-        given["hard"] = options.hard_limit_tokens
+    values = {name: getattr(options, option) for option, name in _GIVEN_AS.items()}
+    given: dict[str, str | bytes | int] = {name: value for name, value in values.items() if value is not None}
     if options.soft_ratio is not None:
         given["ratio"] = round(options.soft_ratio * 1000)
     if options.adaptive:
         given["adaptive"] = 1
-    if options.keep_recent_turns is not None:
-        given["keep"] = options.keep_recent_turns
+    if options.close_after_seconds is not None:
+        given["idle"] = options.close_after_seconds * 1000
     if options.system is not None:
         given["system"] = orjson.dumps(options.system)[1:-1]
         given["systok"] = options.system_tokens

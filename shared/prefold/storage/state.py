@@ -14,6 +14,7 @@ from prefold.storage.types import (
     ForkOrigin,
     ModelUsage,
     Pace,
+    Proposals,
     SessionRef,
     SessionView,
     StandbyView,
@@ -29,6 +30,7 @@ __all__ = [
     "context_of",
     "join_system",
     "origin_of",
+    "proposals_of",
     "record_of",
     "view_of",
 ]
@@ -44,8 +46,19 @@ META_FIELDS = (
     "embedded",
     "build_error",
     "build_epoch",
+    "pinned",
 )
-VIEW_FIELDS = (*META_FIELDS, "forked_from", "forks", "shared_prefix", "usage")
+VIEW_FIELDS = (
+    *META_FIELDS,
+    "forked_from",
+    "forks",
+    "shared_prefix",
+    "usage",
+    "remembered",
+    "closed",
+    "state_cap",
+    "proposals",
+)
 STANDBY_FIELDS = ("built_at", "coverage", "record")
 
 
@@ -126,6 +139,8 @@ def context_of(tenant: str, session: str, body: bytes, meta: list[bytes | None])
         degraded=bool(state.deg),
         user=_text(fields["user"]),
         asked_version=state.luver,
+        state=fields["pinned"] or b"",
+        state_tokens=state.pintok,
     )
 
 
@@ -149,6 +164,17 @@ def _standby(state: SessionState, standby: list[Any]) -> StandbyView | None:
 def record_of(body: bytes) -> str:
     """The record that stands with a stored summary: "covers_to tokens carries record", a line feed, the head."""
     return body.split(b"\n", 1)[0].split(b" ", 3)[3].decode()
+
+
+def _closed_at(value: bytes | None, head: int) -> int:
+    """Out of "head ms": a turn that came since has opened the session again."""
+    seq, ms = map(int, value.split()) if value else (0, 0)
+    return ms if seq == head else 0
+
+
+def proposals_of(value: bytes | None) -> Proposals:
+    """What becomes of proposed entries of the pinned state."""
+    return "apply" if value == b"apply" else "hold"
 
 
 def _pace(state: SessionState) -> Pace:
@@ -223,4 +249,9 @@ def view_of(
         usage=_usage(fields["usage"]),
         shared_prefix=_text(fields["shared_prefix"]),
         resting_until_tokens=state.rest if state.rest > state.log else 0,
+        remembered_to=int(fields["remembered"] or 0),
+        closed_at_ms=_closed_at(fields["closed"], state.head),
+        close_after_seconds=state.idle // 1000,
+        state_cap_tokens=int(fields["state_cap"] or limits.STATE_CAP_TOKENS),
+        proposals=proposals_of(fields["proposals"]),
     )

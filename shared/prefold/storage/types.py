@@ -4,6 +4,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Status = Literal["ok", "soft", "swapped", "degraded"]
+Proposals = Literal["hold", "apply"]
+"""What becomes of entries of the pinned state that a worker proposes: they wait for the backend, or stand at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,12 @@ class SessionOptions:
     """JSON object: how this session's summaries use the chat's own prompt prefix; ``{}`` switches it off."""
     adaptive: bool = False
     """True gives up a ``soft_ratio`` that was set: the threshold adapts again."""
+    close_after_seconds: int | None = None
+    """Idle time after which the session is closed; 0: only by an explicit call."""
+    state_cap_tokens: int | None = None
+    """Raw tokens that the pinned state may take."""
+    proposals: Proposals | None = None
+    """What becomes of entries of the pinned state that a worker proposes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +94,10 @@ class StoredContext:
     user: str
     asked_version: int = 0
     """Version when the newest plain user turn came; as long as it holds, what was served then stands unchanged."""
+    state: bytes = b""
+    """The pinned state as ``put_state`` stored it (JSON of ``PinnedState``), empty without one."""
+    state_tokens: int = 0
+    """Raw tokens of its rendered text, which stands in the system prompt: counted within the limit by the scripts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +230,13 @@ class SessionView:
     """JSON object of the session's shared-prefix setting; empty: not set."""
     resting_until_tokens: int = 0
     """No build before the log has so many raw tokens: builds without gain; 0: none such."""
+    remembered_to: int = 0
+    """Up to this turn facts were taken out of the log."""
+    closed_at_ms: int = 0
+    """When the session was closed; 0: it is open. An append opens it again."""
+    close_after_seconds: int = 0
+    state_cap_tokens: int = 0
+    proposals: Proposals = "hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -337,37 +356,6 @@ class ChangeResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Purge:
-    """Vectors that have to go: of the turns ``first_seq``..``last_seq``, all but those of a turn's present revision."""
-
-    first_seq: int
-    last_seq: int
-    asked_at_ms: int
-    """When the turns changed. A worker that read them before may still write until a grace later."""
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedDebt:
-    """One look at what is left to the embedders of a session, and at what the look holds good for."""
-
-    head_seq: int
-    embedded_to: int
-    """Seq up to which the session is in the collection that was asked for."""
-    user: str
-    changes: int
-    """Edits, removals and rewinds so far, and the setting of the user. ``mark_embedded`` refuses when it has moved on."""
-    redo: tuple[int, ...]
-    """Seqs below the mark whose turn has a new revision."""
-    purges: tuple[Purge, ...]
-    read_at_ms: int
-    """The server's clock; 0 without purges."""
-
-
-MarkOutcome = Literal["marked", "gone", "changed"]
-"""``gone``: this life is over, undo the upsert. ``changed``: turns changed meanwhile, look again, then mark."""
-
-
-@dataclass(frozen=True, slots=True)
 class TurnEvent:
     """One entry of a partition's event stream."""
 
@@ -384,17 +372,6 @@ class DueItem:
     """One entry of a partition's ``due`` set."""
 
     partition: int
-    kind: Literal["embed", "compact", "expire"]
+    kind: Literal["embed", "compact", "remember", "expire"]
     ref: SessionRef
     due_at_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class EmbedSpan:
-    """Turns that still have to be embedded: what one embed job carries, as a list of five JSON values."""
-
-    tenant: str
-    session: str
-    incarnation: str
-    first_seq: int
-    last_seq: int

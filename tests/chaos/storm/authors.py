@@ -15,6 +15,9 @@ Publication = list[JsonObject]
 MARK = re.compile(r"\(t(\d+)\.s(\d+)\.(\d+)\.(\d+)\)")
 """Tenant, session, life and seq of the turn whose text begins with it."""
 
+HOME = re.compile(r"I live in (Port Kelso\d+)\.")
+"""Where the user of the session lives."""
+
 _NAMES = ["Maria", "Ahmed", "Yuki", "Åsa", "Li Wei", "Noor", "Tomás"]
 _CITIES = ["Lyon", "Berlin", "Osaka", "São Paulo", "Tromsø"]
 _SENTENCES = [
@@ -67,6 +70,7 @@ class Author:
             self._long: 6,
             self._picture: 2,
             self._remark_of_the_system: 1,
+            self._home: 6,
         }
         return self.rng.choices(list(kinds), list(kinds.values()))[0]()
 
@@ -117,6 +121,10 @@ class Author:
 
     def _remark_of_the_system(self) -> list[list[JsonObject]]:
         return [[{"role": "system", "content": self._text(1)}]]
+
+    def _home(self) -> list[list[JsonObject]]:
+        """A fact; no two are the same."""
+        return [[{"role": "user", "content": f"By the way. I live in Port Kelso{self.rng.randrange(10**9)}."}]]
 
     def _plain(self, role: str) -> JsonObject:
         text = self._text(self.rng.choice((1, 1, 2, 3, 5)))

@@ -39,6 +39,11 @@ class Talk:
         """The same in every tenant, so that a look across the fence is seen."""
         return f"chat@{self.number}"
 
+    @property
+    def user(self) -> str:
+        """Of each session another, so that whatever is recalled of earlier sessions is this one's."""
+        return f"visitor@{self.number}"
+
     def acknowledged(self, turns: Iterable[JsonObject]) -> None:
         for turn in turns:
             self.turns.append(turn)

@@ -4,6 +4,7 @@ import asyncio
 import random
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import httpx
@@ -19,7 +20,9 @@ from tests.chaos.storm.oracle import Faults, Talk
 AGAIN = 0.04
 """Share of the calls after which something old is published once more,"""
 CONFLICTS = 0.01
-"""and after which another text is tried under a known id."""
+"""after which another text is tried under a known id,"""
+CLOSINGS = 0.02
+"""and after which the session is closed, though more is to come."""
 
 
 class Pacer:
@@ -112,6 +115,8 @@ class Publisher:
                 await self._publish_again(talk)
             elif self._rng.random() < CONFLICTS:
                 await self._contradict(talk)
+            elif self._rng.random() < CLOSINGS:
+                await self._close(talk)
         except RefusedError as error:
             self._faults.tell("a call was refused:", talk, f"{error.code}: {error.detail}", talk.sent)
             return False
@@ -120,7 +125,7 @@ class Publisher:
     async def _open(self, talk: Talk) -> None:
         limit = talk.hard_limit_tokens
         await self._doors.insist(
-            self._rng, talk, lambda client: client.create_session(talk.name, user="u", hard_limit_tokens=limit)
+            self._rng, talk, lambda client: client.create_session(talk.name, user=talk.user, hard_limit_tokens=limit)
         )
         talk.is_open = True
 
@@ -165,6 +170,11 @@ class Publisher:
         except ConflictError:
             return
         self._faults.tell("another text was taken under a known id", talk, "", at + 1)
+
+    async def _close(self, talk: Talk) -> None:
+        """Asked once; whether it is heard does not matter."""
+        with suppress(httpx.TransportError):
+            await self._doors.bare(self._rng, talk).post(f"/v1/sessions/{talk.name}/close", json={})
 
     async def _begin_anew(self, assignment: Assignment) -> None:
         assignment.erased_after = None

@@ -1,5 +1,6 @@
 """What is still owed after the storm: events unread, jobs waiting or running, due entries."""
 
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +15,8 @@ from prefold.storage.keys import PARTITIONS, PartitionKeys
 from prefold.storage.types import DueItem
 
 _FAR_AHEAD_MS = 2**52
+_IDLE_MS = 300_000
+"""Longer than any pause after a failure: what is due later waits for its session to be idle."""
 
 
 async def debts(sessions: Sessions, queue: Redis) -> list[str]:
@@ -61,7 +64,9 @@ async def _in_streams(redis: Redis) -> list[str]:
 
 
 async def _owed(sessions: Sessions, item: DueItem) -> str:
-    """Empty for an entry that may stay: the end of a living session, a summary that a recorded reason puts off."""
+    """Empty for an entry that may stay: the end of a living session, by age or for want of turns, and a summary that a
+    recorded reason puts off.
+    """
     ref = item.ref
     try:
         view = await sessions.view(ref.tenant, ref.session)
@@ -69,6 +74,8 @@ async def _owed(sessions: Sessions, item: DueItem) -> str:
         view = None
     lives = view is not None and view.ref == ref
     if item.kind == "expire" and lives:
+        return ""
+    if item.kind == "remember" and lives and item.due_at_ms > time.time() * 1_000 + _IDLE_MS:
         return ""
     if item.kind == "compact" and lives and view is not None and view.last_build_error and view.build is None:
         return ""

@@ -17,6 +17,7 @@ from prefold.tokens import load_counter
 from tests.chaos.storm.authors import Author
 from tests.chaos.storm.doors import Doors, opened_doors
 from tests.chaos.storm.figures import Figures
+from tests.chaos.storm.memory import MemoryCheck
 from tests.chaos.storm.oracle import Faults, Talk
 from tests.chaos.storm.publishing import Assignment, Pacer, Progress, Publisher
 from tests.chaos.storm.reading import ContextCheck, Reader
@@ -122,17 +123,18 @@ class _Storm:
 
     async def _judge(self) -> None:
         async with connect_sessions(self._town.redis_url) as sessions:
-            views = [await sessions.view(talk.tenant_name, talk.name) for talk in self._talks]
+            refs = [(talk, (await sessions.view(talk.tenant_name, talk.name)).ref) for talk in self._talks]
             for letter in await DeadLetters(sessions.client).letters():
                 self._faults.tell("good work was set aside as poison:", None, str(letter))
-        incarnations = {
-            (talk.tenant, talk.number): view.ref.incarnation for talk, view in zip(self._talks, views, strict=True)
-        }
         verdict = Verdict(self._town, self._check, self._faults)
         await asyncio.to_thread(verdict.on_sessions, self._talks)
         await self._settle()
-        await asyncio.to_thread(verdict.on_vectors, self._talks, incarnations)
-        self._figures.notes.update(verdict.totals)
+        points = await asyncio.to_thread(verdict.stored_points)
+        await asyncio.to_thread(verdict.on_turn_vectors, refs, points)
+        async with connect_sessions(self._town.redis_url) as sessions:
+            memory = MemoryCheck(sessions, self._faults)
+            await memory.look(refs, points)
+        self._figures.notes.update(verdict.totals | memory.totals)
         self._figures.notes.update(self._town.ended_by_themselves())
         for stray in self._town.strays():
             self._faults.tell("a process too many:", None, stray)

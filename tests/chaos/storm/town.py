@@ -36,6 +36,7 @@ PARTS = (
     "dispatcher",
     "worker embed",
     "worker compact",
+    "worker memory",
     SESSIONS,
     "redis queue",
     "vectors",
@@ -150,6 +151,7 @@ def _settings(folder: Path, keys: Path, embedder_url: str) -> StackSettings:
         summarizer="extractive",
         embed_workers=1,
         compact_workers=1,
+        memory_workers=1,
     )
 
 

@@ -4,14 +4,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import httpx
-import orjson
 
 from prefold.client import Prefold
 from prefold.client.results import JsonObject
-from prefold.recall.index_text import index_turn
-from prefold.recall.names import turn_point_id
+from prefold.recall.names import COLLECTION_PREFIX, turn_point_id
 from prefold.replay.log_check import read_log
-from prefold.storage.types import SessionRef
+from tests.chaos.storm.memory import Points, Refs, to_be_found
 from tests.chaos.storm.oracle import Faults, Talk
 from tests.chaos.storm.reading import FORMATS, ContextCheck, Moment
 from tests.chaos.storm.town import Town
@@ -30,7 +28,7 @@ class Verdict:
         self.totals: Counter[str] = Counter()
 
     def on_sessions(self, talks: Sequence[Talk]) -> None:
-        """Logs, states and contexts. Then each session gets one more turn, which swaps many a standby in."""
+        """Logs, states and contexts. Then each session gets one more turn, which swaps many a standby in, and ends."""
         for talk in talks:
             key = self._town.keys[talk.tenant_name]
             with Prefold(self._town.gateways[0], api_key=key) as client:
@@ -39,16 +37,22 @@ class Verdict:
                 self._last_words(talk, client)
                 self._contexts(talk, client)
                 self._log(talk, read_log(client, talk.name))
+            self._close(talk, key)
 
-    def on_vectors(self, talks: Sequence[Talk], incarnations: Mapping[tuple[int, int], str]) -> None:
-        """Exactly the embeddable turns of the present lives. ``incarnations`` by tenant and session."""
+    def on_turn_vectors(self, refs: Refs, points: Points) -> None:
+        """Exactly those turns of the present lives that recall is to find."""
         expected: dict[str, tuple[Talk, int]] = {}
-        for talk in talks:
-            ref = SessionRef(talk.tenant_name, talk.name, incarnations[talk.tenant, talk.number])
-            for seq, turn in enumerate(talk.turns, 1):
-                if index_turn(orjson.dumps(turn)).text:
-                    expected[turn_point_id(ref, seq, 0)] = (talk, seq)
-        self._vectors(expected)
+        for talk, ref in refs:
+            for seq in to_be_found(talk.turns):
+                expected[turn_point_id(ref, seq, 0)] = (talk, seq)
+            self.totals["turns"] += len(talk.turns)
+        self.totals["turns that are not embedded"] = self.totals.pop("turns") - len(expected)
+        self._vectors(expected, points)
+
+    def stored_points(self) -> Points:
+        """Of every collection."""
+        with opened_stores(self._town.redis_url, self._town.queue_url, *self._town.qdrant) as stores:
+            return stores.points()
 
     def _contexts(self, talk: Talk, client: Prefold) -> None:
         for form in FORMATS:
@@ -64,6 +68,11 @@ class Verdict:
         if placed.seq != seq:
             self._faults.tell("the last turn got another place:", talk, str(placed), seq)
         talk.acknowledged([turn])
+
+    def _close(self, talk: Talk, key: str) -> None:
+        address = f"{self._town.gateways[1]}/v1/sessions/{talk.name}/close"
+        headers = {"Authorization": f"Bearer {key}"}
+        httpx.post(address, json={}, headers=headers, timeout=10).raise_for_status()
 
     def _log(self, talk: Talk, log: Sequence[JsonObject]) -> None:
         """Acknowledged turns once each, in order, verbatim, and nothing else."""
@@ -101,10 +110,10 @@ class Verdict:
         else:
             self._faults.tell("above the soft threshold without a standby or a reason:", talk, str(state)[:1000])
 
-    def _vectors(self, expected: Mapping[str, tuple[Talk, int]]) -> None:
-        with opened_stores(self._town.redis_url, self._town.queue_url, *self._town.qdrant) as stores:
-            found = {point_id: point["payload"] for point_id, point in stores.points().items()}
-        self.totals["vectors"] = len(found)
+    def _vectors(self, expected: Mapping[str, tuple[Talk, int]], points: Points) -> None:
+        turns = {name: one for name, one in points.items() if one["collection"].startswith(COLLECTION_PREFIX)}
+        found = {point_id: point["payload"] for point_id, point in turns.items()}
+        self.totals["vectors of turns"] = len(found)
         for point_id, (talk, seq) in expected.items():
             payload = found.pop(point_id, None)
             if payload is None:
@@ -112,4 +121,4 @@ class Verdict:
             elif (payload["tenant"], payload["session"], payload["seq"]) != (talk.tenant_name, talk.name, seq):
                 self._faults.tell("a vector speaks of another turn:", talk, str(payload), seq)
         for payload in found.values():
-            self._faults.tell("a vector of no living turn:", None, str(payload))
+            self._faults.tell("a vector of no turn that is to be found:", None, str({**payload, "bag": "…"}))

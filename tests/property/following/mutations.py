@@ -183,18 +183,18 @@ MUTATIONS = [
     # Ends and forks
     Mutation(
         "an erasure drops the summaries",
-        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13])",
-        "CONTEXT, NEXT, STANDBY, SEGMENTS, KEYS[12], KEYS[13])",
+        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13], KEYS[14])",
+        "CONTEXT, NEXT, STANDBY, SEGMENTS, KEYS[12], KEYS[13], KEYS[14])",
     ),
     Mutation(
         "an erasure drops the standby",
-        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13])",
-        "CONTEXT, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13])",
+        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13], KEYS[14])",
+        "CONTEXT, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13], KEYS[14])",
     ),
     Mutation(
         "an erasure drops a staged copy",
-        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13])",
-        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS)",
+        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS, KEYS[12], KEYS[13], KEYS[14])",
+        "CONTEXT, NEXT, STANDBY, SUMMARIES, SEGMENTS, KEYS[14])",
     ),
     Mutation(
         "an erasure raises the epoch",

@@ -19,7 +19,7 @@ from prefold.compaction.gate.checks import check_summary
 from prefold.compaction.lease import LeaseLostError
 from prefold.compaction.pauses import failures_with
 from prefold.compaction.reading.turns import TurnCache
-from prefold.compaction.segments.engine import SegmentedSummarizer
+from prefold.compaction.segments.engine import SegmentedSummarizer, SegmentStorage
 from prefold.compaction.segments.prefix_source import create_prefix
 from prefold.config.settings import CHUNK_MARGIN, SummarizerSettings
 from prefold.errors import RefusedError, TransientError, place_of
@@ -110,19 +110,24 @@ async def _checked(engine: Summarizer, wanted: SummaryInput) -> Summary:
     return summary
 
 
-def create_engines(shared: "Runtime", cache: TurnCache, counter: TokenCounter) -> Engines:
-    """What the settings name. ``ConfigurationError`` when it cannot work."""
+def create_engines(
+    shared: "Runtime", cache: TurnCache, counter: TokenCounter, *, segments: SegmentStorage | None = None
+) -> Engines:
+    """What the settings name. ``ConfigurationError`` when it cannot work.
+
+    ``segments``: where segments are kept instead of with the sessions; then no call repeats the chat's own prompt.
+    """
     extractive = ExtractiveSummarizer(cache, counter)
     settings = shared.settings
     if settings.summarizer == "extractive":
         return Engines(extractive, None)
     model = SegmentedSummarizer(
         shared.messages,
-        shared.sessions,
+        segments or shared.sessions,
         counter,
         chunk_tokens=chunk_tokens_of(settings),
         most_output_tokens=settings.summarizer_max_output_tokens,
-        prefix=create_prefix(shared),
+        prefix=None if segments else create_prefix(shared),
         plain=extractive,
     )
     return Engines(model, extractive)

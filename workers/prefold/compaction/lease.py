@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Protocol, TypeVar
 
 from prefold.errors import TransientError
@@ -30,11 +31,28 @@ async def under_lease(
 ) -> T:
     """What ``work`` returns or raises. ``LeaseLostError``, with ``work`` cancelled, once the ticket is void.
 
-    A renewal that Redis does not take is tried again until the lease must have run out. ``hurry`` is set once a renewal
-    finds that the session's context is degraded.
+    ``hurry`` is set once a renewal finds that the session's context is degraded. See ``while_renewed``.
+    """
+
+    async def renew() -> bool:
+        is_good = await storage.renew_build(ticket)
+        if is_good and hurry is not None and not hurry.is_set():
+            with suppress(TransientError):  # the lease is renewed all the same
+                if await storage.is_degraded(ticket.ref):
+                    hurry.set()
+        return is_good
+
+    return await while_renewed(renew, ticket.lease_ms, work)
+
+
+async def while_renewed(renew: Callable[[], Awaitable[bool]], lease_ms: int, work: Coroutine[Any, Any, T]) -> T:
+    """What ``work`` returns or raises, under a lease that ``renew`` lengthens by ``lease_ms`` from now.
+
+    ``LeaseLostError``, with ``work`` cancelled, once it answers False. A renewal that Redis does not take is tried again
+    until the lease must have run out.
     """
     working = asyncio.ensure_future(work)
-    keeping = asyncio.ensure_future(_keep(storage, ticket, hurry))
+    keeping = asyncio.ensure_future(_keep(renew, lease_ms))
     try:
         await asyncio.wait({working, keeping}, return_when=asyncio.FIRST_COMPLETED)
         if not working.done():
@@ -46,19 +64,17 @@ async def under_lease(
         await asyncio.gather(working, keeping, return_exceptions=True)
 
 
-async def _keep(storage: RenewsLeases, ticket: BuildTicket, hurry: asyncio.Event | None) -> None:
-    """Renews until the ticket is void; then raises."""
-    lease_seconds = ticket.lease_ms / 1000
+async def _keep(renew: Callable[[], Awaitable[bool]], lease_ms: int) -> None:
+    """Renews until the lease is lost; then raises."""
+    lease_seconds = lease_ms / 1000
     good_until = time.monotonic() + lease_seconds
     while time.monotonic() < good_until:
         await asyncio.sleep(lease_seconds / _RENEWALS)
         asked_at = time.monotonic()
         try:
-            if not await storage.renew_build(ticket):
+            if not await renew():
                 break
             good_until = asked_at + lease_seconds
-            if hurry is not None and not hurry.is_set() and await storage.is_degraded(ticket.ref):
-                hurry.set()
         except TransientError:
             continue
     raise LeaseLostError

@@ -1,4 +1,4 @@
-"""All builds of one process, side by side on its loop: they outlive the jobs that began them.
+"""All work on sessions of one process, side by side on its loop: it outlives the jobs that began it.
 
 A job hands its sessions over and ends when each has its ticket, so that the worker takes the next job at once and a
 slow model holds up nobody, however long ago the job came.
@@ -8,13 +8,14 @@ import asyncio
 import threading
 from collections.abc import Sequence
 from datetime import timedelta
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
 from prefold.compaction.build import Failed, Undecided
 from prefold.compaction.reading.door import Desk, Door
 from prefold.errors import TransientError
+from prefold.storage.memory_types import MemoryTicket
 from prefold.storage.types import BuildTicket, SessionRef
 from prefold.worker.verdicts import Ended, Ongoing, reason_of
 from prefold.worker.waiting import desk_of_work
@@ -25,14 +26,15 @@ LONGEST_BUILD = timedelta(minutes=30)
 """Longer than the calls of a segment and of the merges above it may take together. A build that takes longer is ended, and that counts against its session."""
 
 
-_Claim = BuildTicket | str | Exception
+_Ticket = BuildTicket | MemoryTicket
+_Claim = _Ticket | str | Exception
 
 
 class Builds(Protocol):
-    """Part of ``SessionBuilder``; both may raise ``TransientError``."""
+    """``SessionBuilder``, or another that works on sessions by tickets of its own; both may raise ``TransientError``."""
 
-    async def begin(self, ref: SessionRef) -> BuildTicket | str: ...
-    async def build_with(self, ticket: BuildTicket) -> str: ...
+    async def begin(self, ref: SessionRef) -> BuildTicket | MemoryTicket | str: ...
+    async def build_with(self, ticket: Any) -> str: ...
 
 
 class BuildPool:
@@ -101,14 +103,15 @@ class BuildPool:
         desk_of_work.set(work.desk)
         async with work.desk:
             try:
-                ticket: _Claim = await self._builds.begin(work.ref)
+                ticket = await self._builds.begin(work.ref)
             except Exception as error:  # noqa: BLE001 (a loop boundary: the job judges it)
-                ticket = error
+                work.claim(error)
+                return
             work.claim(ticket)
-            if isinstance(ticket, BuildTicket):
+            if not isinstance(ticket, str):
                 work.ongoing.tell(await self._outcome(ticket))
 
-    async def _outcome(self, ticket: BuildTicket) -> Ended:
+    async def _outcome(self, ticket: _Ticket) -> Ended:
         ref = ticket.ref
         try:
             async with asyncio.timeout(self._longest.total_seconds()):
@@ -154,6 +157,6 @@ def _ended_of(outcomes: dict[SessionRef, _Claim], ongoing: dict[SessionRef, Ongo
         undecided=frozenset(
             ref for ref, outcome in outcomes.items() if isinstance(outcome, Undecided | TransientError)
         ),
-        ongoing={ref: ongoing[ref] for ref, outcome in outcomes.items() if isinstance(outcome, BuildTicket)},
+        ongoing={ref: ongoing[ref] for ref, outcome in outcomes.items() if isinstance(outcome, _Ticket)},
         away=away[0] if away else None,
     )

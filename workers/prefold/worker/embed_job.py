@@ -3,6 +3,7 @@
 import structlog
 
 from prefold.jobs import decode_spans
+from prefold.recall.keeping import keeps_all
 from prefold.worker.embed_pass import EmbedOptions, EmbedPass, EmbedReport
 from prefold.worker.runtime import Runtime, runtime
 
@@ -22,7 +23,15 @@ def embed_turns(spans: list[list[str | int]]) -> None:
 
 def _pass(shared: Runtime) -> EmbedPass:
     options = EmbedOptions(shared.settings.embed_call_turns, shared.settings.embed_job_turns)
-    return EmbedPass(shared.sessions, shared.turn_store, shared.embedder, shared.stop.is_set, options)
+    named = shared.settings.keep_all_tenants
+    return EmbedPass(
+        shared.sessions,
+        shared.turn_store,
+        shared.embedder,
+        shared.stop.is_set,
+        options,
+        keeps_all=lambda tenant: keeps_all(tenant, named),
+    )
 
 
 def _log(report: EmbedReport) -> None:
@@ -30,6 +39,7 @@ def _log(report: EmbedReport) -> None:
         "turns_embedded",
         turns=report.embedded,
         without_text=report.without_text,
+        not_kept=report.not_kept,
         refused=report.refused,
         sessions_gone=report.sessions_gone,
         sessions_left=report.left,

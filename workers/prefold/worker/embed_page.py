@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 import structlog
 
 from prefold.embedding import Vector
-from prefold.recall import TurnPoint, document_words, index_turn
+from prefold.recall import IndexedTurn, TurnPoint, TurnRange
+from prefold.storage.embed_types import EmbedDebt, Purge
 from prefold.storage.limits import ERASE_GRACE, milliseconds
-from prefold.storage.types import EmbedDebt, Purge, SessionRef, StoredTurn
-from prefold.worker.outdated import standing
+from prefold.storage.types import SessionRef, StoredTurn
+from prefold.worker.outdated import standing, turns_beside
 from prefold.worker.ports import TurnLog
 
 log = structlog.get_logger(__name__)
@@ -27,6 +28,8 @@ class Work:
     done_to: int = 0
     """Read up to here; marked up to here once its page is saved."""
     redo: list[int] = field(default_factory=list)
+    judge_again: set[int] = field(default_factory=set)
+    """Those of ``redo`` that have not changed themselves: they are stored already, unless they were passed over."""
     to_purge: Sequence[Purge] = ()
     purged: list[Purge] = field(default_factory=list)
     """Those of the purges that may be called done."""
@@ -43,20 +46,28 @@ class Work:
         self.debt = debt
         self.done_to = debt.embedded_to
         self.redo = []
+        self.judge_again = set()
         self.redo_also((*again, *debt.redo))
         self.to_purge = debt.purges
         self.purged = []
 
     def redo_also(self, seqs: Iterable[int]) -> None:
         """Embeds these turns again, unless they are still to come."""
-        self.redo = sorted({*self.redo, *(seq for seq in seqs if seq <= self.done_to)})
+        wanted = {seq for seq in seqs if seq <= self.done_to}
+        self.redo = sorted({*self.redo, *wanted})
+        self.judge_again -= wanted
 
     def has_purged(self) -> None:
         """The outdated points that the look named are gone. A young purge may only be called done by a later pass.
 
         Whoever read the turns before they changed may still be about to write, and die before he looks again.
+        What stands beside a changed turn is judged again: it may have been passed over because of that turn.
         """
         assert self.debt is not None
+        beside = {seq for purge in self.to_purge for seq in (purge.first_seq - 1, purge.last_seq + 1)}
+        beside -= {0, *self.redo}
+        self.redo_also(beside)
+        self.judge_again |= {seq for seq in beside if seq <= self.debt.embedded_to}
         ripe_ms = self.debt.read_at_ms - milliseconds(ERASE_GRACE)
         self.purged = [purge for purge in self.to_purge if purge.asked_at_ms <= ripe_ms]
         self.to_purge = ()
@@ -71,7 +82,13 @@ class Page:
     upto: int
     redo: frozenset[int]
     turns: list[StoredTurn]
+    judged_again: frozenset[int] = frozenset()
+    """Turns of the page that have not changed themselves, but what stands beside them has."""
     points: list[TurnPoint] = field(default_factory=list)
+    beside: dict[int, StoredTurn] = field(default_factory=dict)
+    """By seq: the turns of the page and those before and after them, as far as they stand."""
+    settled: list[TurnRange] = field(default_factory=list)
+    """Points of turns before the page that are not worth keeping now that it is known what followed."""
 
     @property
     def room(self) -> int:
@@ -89,8 +106,12 @@ class Item:
 
     page: Page
     turn: StoredTurn
-    text: str
-    ts_ms: int | None
+    found_by: IndexedTurn
+
+    @property
+    def text(self) -> str:
+        """What is embedded."""
+        return self.found_by.text
 
 
 async def next_page(log: TurnLog, work: Work, room: int) -> Page:
@@ -100,7 +121,12 @@ async def next_page(log: TurnLog, work: Work, room: int) -> Page:
     again = await standing(log, work.ref, redo)
     after = work.done_to
     tail = await _tail(log, work, room - len(redo))
-    return Page(work, after, work.done_to, frozenset(redo), [*again.values(), *tail])
+    unchanged = work.judge_again.intersection(redo)
+    page = Page(work, after, work.done_to, frozenset(redo) - unchanged, [*again.values(), *tail])
+    page.judged_again = frozenset(unchanged)
+    work.judge_again -= unchanged
+    page.beside = await turns_beside(log, work.ref, page.turns)
+    return page
 
 
 async def _tail(log: TurnLog, work: Work, room: int) -> list[StoredTurn]:
@@ -117,22 +143,6 @@ async def _tail(log: TurnLog, work: Work, room: int) -> list[StoredTurn]:
     return turns
 
 
-def items_of(page: Page) -> list[Item]:
-    """The page's turns that have a text."""
-    items = []
-    for turn in page.turns:
-        if turn.removed:
-            continue
-        try:
-            found = index_turn(turn.verbatim_json)
-        except Exception as error:  # noqa: BLE001 (one turn that cannot be read must not hold up all others)
-            log.error("turn_unreadable", **names(page.work.ref), seq=turn.seq, error=type(error).__qualname__)
-            continue
-        if found.text:
-            items.append(Item(page, turn, found.text, found.ts_ms))
-    return items
-
-
 def point_of(item: Item, vector: Vector) -> TurnPoint:
     """The turn as it is stored."""
     assert item.page.work.debt is not None
@@ -142,9 +152,11 @@ def point_of(item: Item, vector: Vector) -> TurnPoint:
         seq=item.turn.seq,
         revision=item.turn.revision,
         role=item.turn.role,
-        ts_ms=item.ts_ms,
+        ts_ms=item.found_by.ts_ms,
         vector=vector,
-        words=document_words(item.text),
+        words=item.found_by.words(),
+        voice=item.found_by.voice,
+        speaker=item.found_by.speaker_words(),
     )
 
 

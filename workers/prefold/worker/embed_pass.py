@@ -2,15 +2,17 @@
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import structlog
 
 from prefold.embedding import Embedder
 from prefold.errors import ConfigurationError, RefusedError, UnavailableError
 from prefold.recall import TurnPoint
-from prefold.storage.types import EmbedDebt, EmbedSpan, SessionRef
-from prefold.worker.embed_page import Page, Work, items_of, names, next_page, point_of
+from prefold.storage.embed_types import EmbedDebt, EmbedSpan
+from prefold.storage.types import SessionRef
+from prefold.worker.embed_items import KeepsAll, Selection
+from prefold.worker.embed_page import Page, Work, names, next_page, point_of
 from prefold.worker.outdated import outdated_by, outdated_points, standing
 from prefold.worker.ports import TurnLog, TurnStore
 from prefold.worker.turn_vectors import TurnVectors
@@ -37,6 +39,8 @@ class EmbedReport:
 
     embedded: int = 0
     without_text: int = 0
+    not_kept: dict[str, int] = field(default_factory=dict)
+    """Turns that are not worth finding again, by reason."""
     refused: int = 0
     sessions_gone: int = 0
     left: int = 0
@@ -61,10 +65,12 @@ class EmbedPass:
         embedder: Embedder,
         is_stopped: Callable[[], bool],
         options: EmbedOptions | None = None,
+        keeps_all: KeepsAll = lambda _tenant: False,
     ) -> None:
         self._turns = turns
         self._store = store
         self._vectors = TurnVectors(embedder)
+        self._selection = Selection(keeps_all)
         self._is_stopped = is_stopped
         self._options = options or EmbedOptions()
         self._todo: deque[Work] = deque()
@@ -83,6 +89,8 @@ class EmbedPass:
             budget -= sum(page.room for page in pages) or len(left)
         self.report.left = len(self._todo)
         self.report.refused += self._vectors.refused
+        self.report.without_text = self._selection.without_text
+        self.report.not_kept = dict(self._selection.not_kept)
         return self.report
 
     async def _next_pages(self, room: int) -> list[Page]:
@@ -111,8 +119,7 @@ class EmbedPass:
 
     async def _embed(self, pages: Sequence[Page]) -> None:
         """Gives each page its points. A turn that the embedder refuses for good gets none."""
-        items = [item for page in pages for item in items_of(page)]
-        self.report.without_text += sum(len(page.turns) for page in pages) - len(items)
+        items = [item for page in pages for item in self._selection.items_of(page)]
         for item, vector in zip(items, await self._vectors.of(items), strict=True):
             if vector is not None:
                 item.page.points.append(point_of(item, vector))
@@ -128,6 +135,7 @@ class EmbedPass:
         for page in pages:
             if is_refused:
                 page.points = await self._accepted(page.points)
+            await self._store.delete_turns(page.work.ref, page.settled)
             await self._mark(page)
 
     async def _is_current(self, page: Page) -> bool:

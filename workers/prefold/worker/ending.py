@@ -9,7 +9,7 @@ import structlog
 
 from prefold.jobs.dead_letters import DeadLetters
 from prefold.storage import Sessions
-from prefold.storage.keys import SessionKeys
+from prefold.storage.keys import SessionKeys, UserKeys
 from prefold.storage.limits import ERASE_GRACE
 from prefold.storage.store_files import FileKind, StoreFiles
 from prefold.storage.traces import SessionTraces
@@ -33,6 +33,14 @@ class NamingJobs(Protocol):
     def forget_jobs(self, tenant: str, session: str) -> int: ...
 
 
+class ForgettingMemory(Protocol):
+    """What is known of users, as an end needs it."""
+
+    async def forget(self, ref: SessionRef, user: str) -> None:
+        """Takes away what is known of ``user`` from this life alone, vectors included. ``UnavailableError``."""
+        ...
+
+
 class FreshFiles:
     """Knows whether the session store's files were written anew since an erasure."""
 
@@ -41,12 +49,17 @@ class FreshFiles:
         self._clock = clock
         self._started: dict[tuple[str, FileKind], float] = {}
 
-    async def are_newer(self, ref: SessionRef) -> bool:
-        """True once a rewrite of each file has begun after the erasure. Starts it; False while an older one runs.
+    async def are_newer(self, *keys: str) -> bool:
+        """True once a rewrite of each file of the servers of ``keys`` has begun after the erasure.
+
+        Starts it; False while an older one runs.
 
         Whoever answered the erasure has asked for one too, but may have died before it could begin.
         """
-        key = SessionKeys.of(ref.tenant, ref.session).meta
+        places = {self._files.place(key): key for key in keys}
+        return all([await self._are_newer(key) for key in places.values()])
+
+    async def _are_newer(self, key: str) -> bool:
         kept = await self._files.kept(key)
         wanted: dict[FileKind, bool] = {"log": bool(kept.log), "snapshot": bool(kept.snapshot)}
         return all([await self._is_newer(kind, key) for kind, is_kept in wanted.items() if is_kept])
@@ -66,32 +79,46 @@ class FreshFiles:
 class Ending:
     """Ends lives whose time has come, and follows up those that were erased. Safe to repeat."""
 
-    def __init__(self, stored: Sessions, index: ForgettingIndex, jobs: NamingJobs, files: FreshFiles) -> None:
+    def __init__(
+        self,
+        stored: Sessions,
+        index: ForgettingIndex,
+        jobs: NamingJobs,
+        files: FreshFiles,
+        memory: ForgettingMemory | None = None,
+    ) -> None:
         self._stored = stored
         self._traces = SessionTraces(stored.client)
         self._letters = DeadLetters(stored.client)
         self._index = index
         self._jobs = jobs
         self._files = files
+        self._memory = memory
 
     async def end(self, ref: SessionRef) -> bool:
         """True when nothing is left of this life, or it goes on. Else it stays due, and is looked at again later."""
         was_erased = ref.incarnation in await self._traces.ended(ref.tenant, ref.session)
         if not await self._stored.expire(ref):
             return True
-        left = await self._remove(ref)
-        if was_erased and not await self._files.are_newer(ref):
+        user = await self._stored.erased_user(ref)
+        left = await self._remove(ref, user)
+        keys = [SessionKeys.of(ref.tenant, ref.session).meta, *([UserKeys.of(ref.tenant, user).meta] if user else [])]
+        if was_erased and not await self._files.are_newer(*keys):
             left["files"] = 1
         if any(left.values()):
             log.warning("session_not_ended", tenant=ref.tenant, session=ref.session, **left)
             return False
+        await self._stored.unlist(ref)
         # The due entry goes last: a crash before it repeats everything.
         await self._stored.end_expiry(ref)
         return True
 
-    async def _remove(self, ref: SessionRef) -> dict[str, int]:
+    async def _remove(self, ref: SessionRef, user: str | None) -> dict[str, int]:
         """Removes what names the life; what a second look finds, by store."""
         tenant, session = ref.tenant, ref.session
+        # Facts of one that ended by its age stay: they are the user's.
+        if self._memory is not None and user:
+            await self._memory.forget(ref, user)
         vectors = await self._index.forget(tenant, session=session, incarnation=ref.incarnation)
         await self._traces.remove(tenant, session)
         for letter in await self._letters.letters(tenant=tenant, session=session):

@@ -23,7 +23,7 @@ from redis.exceptions import RedisError
 
 from prefold.errors import TransientError
 from prefold.jobs import JobQueue
-from prefold.jobs.names import SESSIONS_PER_JOB
+from prefold.jobs.names import SESSIONS_PER_JOB, WorkKind
 from prefold.jobs.starts import alive_key
 from prefold.storage.types import SessionRef
 from prefold.worker.verdicts import Ended, Ongoing, Verdicts
@@ -63,7 +63,7 @@ class GoingOn:
         self._room = room
         self._going_on: dict[SessionRef, Verdicts] = {}
         self._waiting: set[SessionRef] = set()
-        self._handed_back: list[SessionRef] = []
+        self._handed_back: dict[WorkKind, list[SessionRef]] = {}
         self._lock = threading.Lock()
         self._has_let_go = self._is_away = False
         self._over = threading.Event()
@@ -85,7 +85,8 @@ class GoingOn:
             self._ask_again()
             self.connection.unlink(alive_key(self.connection, self.name))
         except (RedisError, TransientError) as error:
-            log.warning("going_on_not_handed_back", sessions=len(self._handed_back), error=str(error))
+            sessions = sum(map(len, self._handed_back.values()))
+            log.warning("going_on_not_handed_back", sessions=sessions, error=str(error))
 
     def __contains__(self, ref: SessionRef) -> bool:
         """Whether the session's work goes on here."""
@@ -143,9 +144,9 @@ class GoingOn:
     def _forget(self, ref: SessionRef, ended: Ended) -> None:
         """Only now may the same work begin anew: what was noted of its end would hit the new start."""
         with self._lock:
-            del self._going_on[ref]
+            verdicts = self._going_on.pop(ref)
             if ended.handed_back:
-                self._handed_back.append(ref)
+                self._handed_back.setdefault(verdicts.kind, []).append(ref)
 
     def _live(self) -> None:
         beat_at, look_seconds = -math.inf, min(STOP_LOOK_SECONDS, self._beat_seconds)
@@ -174,9 +175,10 @@ class GoingOn:
     def _ask_again(self) -> None:
         """At once, though `due` would bring it back within seconds."""
         jobs = JobQueue(self.connection)
-        while self._handed_back:
-            jobs.compact(self._handed_back[:SESSIONS_PER_JOB], occasion=self.name)
-            del self._handed_back[:SESSIONS_PER_JOB]
+        for kind, refs in self._handed_back.items():
+            while refs:
+                jobs.again(kind, refs[:SESSIONS_PER_JOB], occasion=self.name)
+                del refs[:SESSIONS_PER_JOB]
 
 
 def _resident_mb() -> float:

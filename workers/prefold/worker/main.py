@@ -1,4 +1,4 @@
-"""``prefold worker embed`` and ``prefold worker compact``: the process."""
+"""``prefold worker embed``, ``compact`` and ``memory``: the process."""
 
 import argparse
 import logging
@@ -16,7 +16,7 @@ from redis.exceptions import RedisError
 from prefold.config.flags import add_flags, settings_from
 from prefold.config.lifecycle import stop_flag
 from prefold.config.logs import configure_logging
-from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, QUEUES, QueueName, hint_queue, queue_connection
+from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, MEMORY_QUEUE, QUEUES, QueueName, hint_queue, queue_connection
 from prefold.worker.going_on import GoingOn, Room
 from prefold.worker.hint_worker import REPLY_SECONDS, HintWorker, work_that_goes_on
 from prefold.worker.runtime import Runtime, close_runtime, prepare, runtime
@@ -37,7 +37,7 @@ def main(argv: Sequence[str]) -> int:
     add_flags(parser, WorkerSettings)
     parsed = parser.parse_args(argv)
     queue = cast("QueueName", parsed.queue)
-    settings = settings_from(CompactWorkerSettings if queue == COMPACT_QUEUE else WorkerSettings, parsed)
+    settings = settings_from(WorkerSettings if queue == EMBED_QUEUE else CompactWorkerSettings, parsed)
     configure_logging(f"worker-{queue}", settings)
     for name in ("rq.worker", "rq.job", "rq.registry"):
         logging.getLogger(name).setLevel(logging.WARNING)  # one event a second says that it did its maintenance
@@ -62,10 +62,11 @@ def main(argv: Sequence[str]) -> int:
 def _going_on(
     queue: QueueName, settings: WorkerSettings, stop: threading.Event
 ) -> AbstractContextManager[GoingOn | None]:
-    """The builds of summaries outlive their jobs."""
-    if queue != COMPACT_QUEUE:
+    """The builds of summaries outlive their jobs, and so does what is remembered."""
+    if queue == EMBED_QUEUE:
         return nullcontext()
-    return work_that_goes_on(settings.queue_url, stop, Room(settings.builds_at_once, settings.builds_memory_mb))
+    at_once = settings.builds_at_once if queue == COMPACT_QUEUE else settings.remember_at_once
+    return work_that_goes_on(settings.queue_url, stop, Room(at_once, settings.builds_memory_mb))
 
 
 def serve(queue: QueueName, settings: WorkerSettings, stop: threading.Event, going_on: GoingOn | None = None) -> None:
@@ -100,3 +101,8 @@ def load(queue: QueueName, shared: Runtime) -> None:
 
         log.info("summarizer_loaded", summarizer=builder_of(shared).engine_name)
         pool_of(shared)
+    elif queue == MEMORY_QUEUE:
+        os.nice(max(0, shared.settings.embed_nice - os.nice(0)))
+        from prefold.memory.remember_job import memory_of
+
+        log.info("memory_loaded", summarizer=memory_of(shared).engine_name)

@@ -7,15 +7,16 @@ returns, and a number is never given twice. So a deletion may come late or twice
 from collections.abc import AsyncIterator, Iterator, Sequence
 
 from prefold.recall import TurnPoint, TurnRange
-from prefold.storage.types import Purge, SessionRef, StoredTurn
-from prefold.worker.ports import TurnLog
+from prefold.storage.embed_types import Purge
+from prefold.storage.types import SessionRef, StoredTurn
+from prefold.worker.ports import ReadsTurns
 
 _TURNS_A_READ = 64
 
 Span = tuple[int, int]
 
 
-async def standing(log: TurnLog, ref: SessionRef, seqs: Sequence[int]) -> dict[int, StoredTurn]:
+async def standing(log: ReadsTurns, ref: SessionRef, seqs: Sequence[int]) -> dict[int, StoredTurn]:
     """Those of the turns that stand and were not removed, as they are now."""
     return {
         turn.seq: turn
@@ -23,6 +24,13 @@ async def standing(log: TurnLog, ref: SessionRef, seqs: Sequence[int]) -> dict[i
         async for turn in _turns_in(log, ref, span)
         if not turn.removed
     }
+
+
+async def turns_beside(log: ReadsTurns, ref: SessionRef, turns: Sequence[StoredTurn]) -> dict[int, StoredTurn]:
+    """By seq: the turns themselves, and the ones before and after them, as far as they stand."""
+    known = {turn.seq: turn for turn in turns}
+    missing = {seq + step for seq in known for step in (-1, 1)} - set(known) - {0}
+    return known | await standing(log, ref, sorted(missing))
 
 
 def outdated_points(points: Sequence[TurnPoint], now: dict[int, StoredTurn]) -> list[TurnRange]:
@@ -34,13 +42,13 @@ def outdated_points(points: Sequence[TurnPoint], now: dict[int, StoredTurn]) -> 
     ]
 
 
-async def outdated_by(log: TurnLog, ref: SessionRef, purges: Sequence[Purge]) -> list[TurnRange]:
+async def outdated_by(log: ReadsTurns, ref: SessionRef, purges: Sequence[Purge]) -> list[TurnRange]:
     """What the purges name: all but the present revision of each turn that stands."""
     spans = _joined((purge.first_seq, purge.last_seq) for purge in purges)
     return [one for span in spans for one in await _outdated_in(log, ref, span)]
 
 
-async def _outdated_in(log: TurnLog, ref: SessionRef, span: Span) -> list[TurnRange]:
+async def _outdated_in(log: ReadsTurns, ref: SessionRef, span: Span) -> list[TurnRange]:
     ranges, (following, last) = [], span
     async for turn in _turns_in(log, ref, span):
         if turn.removed:
@@ -55,7 +63,7 @@ async def _outdated_in(log: TurnLog, ref: SessionRef, span: Span) -> list[TurnRa
     return ranges
 
 
-async def _turns_in(log: TurnLog, ref: SessionRef, span: Span) -> AsyncIterator[StoredTurn]:
+async def _turns_in(log: ReadsTurns, ref: SessionRef, span: Span) -> AsyncIterator[StoredTurn]:
     after, last = span[0] - 1, span[1]
     while after < last:
         limit = min(last - after, _TURNS_A_READ)

@@ -4,17 +4,22 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from prefold.recall import TurnPoint, TurnRange
-from prefold.storage.types import EmbedDebt, MarkOutcome, Purge, SessionRef, StoredTurn
+from prefold.storage.embed_types import EmbedDebt, MarkOutcome, Purge
+from prefold.storage.types import SessionRef, StoredTurn
 
 
-class TurnLog(Protocol):
+class ReadsTurns(Protocol):
+    """A part of the sessions. May raise ``TransientError``."""
+
+    async def read_turns(self, tenant: str, session: str, after_seq: int, limit: int) -> list[StoredTurn]:
+        """Turns after ``after_seq``, ascending, of whatever life the session lives now. Numbers may be missing."""
+
+
+class TurnLog(ReadsTurns, Protocol):
     """The sessions. Every call may raise ``TransientError``."""
 
     async def embed_debt(self, ref: SessionRef, collection: str) -> EmbedDebt | None:
         """One look at what is to be done in ``collection``; None: this life of the session is over."""
-
-    async def read_turns(self, tenant: str, session: str, after_seq: int, limit: int) -> list[StoredTurn]:
-        """Turns after ``after_seq``, ascending, of whatever life the session lives now. Numbers may be missing."""
 
     async def mark_embedded(
         self,

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from prefold.embedding import Embedder
     from prefold.messages import Messages
     from prefold.recall import VectorIndex
+    from prefold.recall.memory import MemoryIndex
     from prefold.tokens import TokenCounter
     from prefold.worker.turn_store import MadeIndex
 
@@ -144,6 +145,21 @@ class Runtime:
 
         key = self.settings.qdrant_api_key
         connecting = connect_vectors(
+            self.settings.qdrant_url,
+            CollectionSpec(self.embedder.id, self.embedder.dimension),
+            scale=self.embedder.scale,
+            api_key=key.get_secret_value() if key else None,
+        )
+        return self.run(self._resources.enter_async_context(connecting))
+
+    @cached_property
+    def memory_index(self) -> "MemoryIndex":
+        """The collection of what is derived from turns, usable on the loop only."""
+        from prefold.recall import CollectionSpec
+        from prefold.recall.memory import connect_memory
+
+        key = self.settings.qdrant_api_key
+        connecting = connect_memory(
             self.settings.qdrant_url,
             CollectionSpec(self.embedder.id, self.embedder.dimension),
             scale=self.embedder.scale,

@@ -20,7 +20,10 @@ class WorkerSettings(RedisSettings, QueueSettings, VectorSettings, EmbedderSetti
         512, ge=1, le=100_000, description="Turns that one job embeds; what is left comes in a later job."
     )
     embed_nice: int = Field(
-        5, ge=0, le=19, description="By how much the embed worker yields the CPU to processes that others wait for."
+        5,
+        ge=0,
+        le=19,
+        description="By how much the embed and memory workers yield the CPU to processes that others wait for.",
     )
     builds_at_once: int = Field(
         64, ge=1, le=1024, description="Summaries under way in one process, from which on it takes no more jobs."
@@ -28,7 +31,10 @@ class WorkerSettings(RedisSettings, QueueSettings, VectorSettings, EmbedderSetti
     builds_memory_mb: int = Field(
         2048, ge=256, le=1_048_576, description="Memory of such a process, from which on it takes no more jobs, in MiB."
     )
+    remember_at_once: int = Field(
+        32, ge=1, le=1024, description="Sessions whose memory one process sees to at once; at so many it takes no jobs."
+    )
 
 
 class CompactWorkerSettings(WorkerSettings, AskingSettings):
-    """Of one that writes summaries: the same settings, and its engine has what it needs."""
+    """Of one that writes summaries, or those of closed sessions: the same, and its engine has what it needs."""

@@ -158,4 +158,5 @@ def names_of(ref: SessionRef) -> dict[str, str]:
 
 
 def _done_to(kind: WorkKind, view: SessionView) -> int:
-    return view.embedded_to if kind == "embed" else view.covers_to if kind == "compact" else 0
+    done_to = {"embed": view.embedded_to, "compact": view.covers_to, "remember": view.remembered_to}
+    return done_to.get(kind, 0)

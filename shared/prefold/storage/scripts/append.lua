@@ -1,4 +1,4 @@
--- append(now, new_incarnation, label, "hard ratio keep lead_ms", retention_ms, grace_ms, count, turn…)
+-- append(now, new_incarnation, label, "hard ratio keep idle_ms lead_ms", retention_ms, grace_ms, count, turn…)
 --   -> one string: the incarnation, then 64-bit big-endian integers: version, swaps, tokens, window_tokens, hard,
 --      status (0 ok, 1 soft, 2 swapped, 3 degraded), swapped now, and a turn: seq, tokens, duplicate
 --    | {'conflict' | 'rewound' | 'removed', turn id} | {'gone'} | {'too_large'} | {'changing'}

@@ -54,6 +54,10 @@ do
           v[@edue] = 1
           call('ZADD', KEYS[10], 'LT', now + ARGV[6], 'embed:' .. life)
         end
+        if v[@mdue] == 0 and v[@idle] > 0 then
+          v[@mdue] = 1
+          call('ZADD', KEYS[10], 'LT', now + v[@idle], 'remember:' .. life)
+        end
         if wanted then
           if v[@want] == 0 then v[@want] = now end
           call('ZADD', KEYS[10], 'LT', now + ARGV[6], 'compact:' .. life)

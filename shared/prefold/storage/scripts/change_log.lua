@@ -172,6 +172,7 @@ end
 note_pace(m, 0, now)
 derive_anew(m, first - 1)
 owe_vectors(m, label, now, first, last, op == 'rewind')
+owe_memory(m, label, now, first, last)
 m.updated = now
 keep_life(m)
 save_state(m)

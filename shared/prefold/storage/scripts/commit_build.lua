@@ -50,6 +50,7 @@ if build_wanted(m) then
   m.want = now
   redis.call('ZADD', DUE, now, 'compact:' .. life(label, m))
 end
+if covers_to > tonumber(redis.call('HGET', META, 'remembered') or 0) then remember_by(m, label, now) end
 keep_life(m)
 save_state(m)
 return { swapped and 'swapped' or 'standby', m.ver, served(m, m.tok + m.fix), waited }

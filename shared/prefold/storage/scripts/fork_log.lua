@@ -53,7 +53,7 @@ end
 if stage.last ~= tonumber(ARGV[6]) then return { 'restart' } end
 local given = {}
 for name, number in string.gmatch(ARGV[9], '([a-z]+)=(%d+)') do given[name] = tonumber(number) end
-local m = new_state(ARGV[7], now, string.format('%d %d %d %d', given.hard, given.ratio, given.keep, given.lead))
+local m = new_state(ARGV[7], now, string.format('%d %d %d %d %d', given.hard, given.ratio, given.keep, given.idle, given.lead))
 for name, number in pairs(given) do m[name] = number end
 m.head, m.ends = stage.last, now + ARGV[8]
 redis.call('HDEL', TOMB, 'erased')

@@ -138,7 +138,7 @@ local function count_anew(m, sums)
   else
     redis.call('HSET', META, 'lead_system', table.concat(texts, '\\n\\n'))
   end
-  m.fix = m.systok + m.leadtok + m.tooltok
+  m.fix = fixed(m)
   cap_calibration(m)
 end
 

@@ -60,3 +60,18 @@ local function owe_vectors(m, label, now, first, last, is_rewind)
   redis.call('XADD', EVENTS, '*', 'turns', who .. ' ' .. first .. ' ' .. (is_rewind and first - 1 or last)
     .. (build and ' 1' or ' 0'))
 end
+
+-- What is known from the turns `first` to `last` has to go, and is taken from what they say now. meta's `forget`:
+-- "first-last" a change, one range for all when they are many.
+local function owe_memory(m, label, now, first, last)
+  local stored = redis.call('HMGET', META, 'forget', 'remembered', 'digest')
+  local owed, count, least, most = first .. '-' .. last, 1, first, last
+  for from, to in string.gmatch(stored[1] or '', '(%d+)-(%d+)') do
+    count, least, most = count + 1, math.min(least, tonumber(from)), math.max(most, tonumber(to))
+  end
+  if stored[1] then owed = count > MOST_PURGES and least .. '-' .. most or stored[1] .. ' ' .. owed end
+  redis.call('HSET', META, 'forget', owed)
+  if tonumber(stored[2] or 0) >= first then redis.call('HSET', META, 'remembered', first - 1) end
+  if stored[3] and tonumber(string.match(stored[3], '^%d+')) >= first then redis.call('HDEL', META, 'digest', 'closed') end
+  remember_by(m, label, now)
+end

@@ -155,7 +155,7 @@ local function join_system(m, t)
   m.ver, t.lead = m.ver + 1, t.system_tokens .. ' ' .. t.system_text
   redis.call('HSET', META, 'lead_system', stored[1] and stored[1] .. '\\n\\n' .. t.system_text or t.system_text)
   m.leadtok = m.leadtok + t.system_tokens
-  m.fix = m.systok + m.leadtok + m.tooltok
+  m.fix = fixed(m)
 end
 
 -- Sets content, closer and cut of a turn, and the session's open calls.

@@ -17,16 +17,17 @@ end
 
 local function save_state(m) redis.call('HSET', META, 'state', pack_state(m)) end
 
--- `defaults`: "hard ratio keep lead"; ratio 0: it adapts.
+-- `defaults`: "hard ratio keep idle lead"; ratio 0: it adapts.
 local function new_state(incarnation, now, defaults)
-  local hard, ratio, keep, lead = string.match(defaults, '^(%d+) (%d+) (%d+) (%d+)$')
+  local hard, ratio, keep, idle, lead = string.match(defaults, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   local adapts = ratio == '0'
   return {
     inc = incarnation, created = now, updated = now, ends = 0,
     hard = tonumber(hard), ratio = adapts and MOST_RATIO or tonumber(ratio), keep = tonumber(keep), cal = 1000, seen = 0,
     adapt = adapts and 1 or 0, flow = 0, lead = tonumber(lead), want = 0, rest = 0,
+    idle = tonumber(idle), mdue = 0,
     head = 0, log = 0, ver = 1, swaps = 0, cov = 0, sver = 0, tok = 0, full = 0, htok = 0,
-    fix = 0, systok = 0, leadtok = 0, tooltok = 0,
+    fix = 0, systok = 0, leadtok = 0, tooltok = 0, pintok = 0,
     bytes = 0, nbytes = 0, deg = 0, gap = 0, lost = 0, fresh = 0, cross = 0, ready = 0, edue = 0,
     nx = 0, ntok = 0, nhtok = 0, n0 = 0, bcov = 0, blease = 0, retry = 0, nocut = 0,
     open = '', thinks = 0, answered = 0, lu = 0, lucum = 0, luver = 0, fu = 0, leads = 1, opens = 0, chg = 0,
@@ -64,6 +65,9 @@ local function extend_life(m, label, now, retention, force)
   redis.call('PEXPIREAT', SEGMENTS, m.ends)
 end
 
+-- Raw tokens that stand beside the conversation in every context.
+local function fixed(m) return m.systok + m.leadtok + m.tooltok + m.pintok end
+
 -- Keys that a script made end with the others.
 local function keep_life(m)
   for i = 3, 8 do redis.call('PEXPIREAT', KEYS[i], m.ends) end
@@ -96,6 +100,12 @@ end
 -- Where turns are left out for want of a summary, one is made without a model: a pause because that was away is over.
 local function needs_no_model(m, reason) return m.deg == 1 and string.match(reason or '', '^model_') ~= nil end
 
+-- The session is to be looked at for what is worth remembering at `at`, or before.
+local function remember_by(m, label, at)
+  m.mdue = 1
+  redis.call('ZADD', DUE, 'LT', string.format('%d', at), 'remember:' .. life(label, m))
+end
+
 -- Tells the dispatcher of the turns from `first` on: an event, which may be lost, and due entries, which stay.
 local function announce(m, label, first, now, grace)
   local who = life(label, m)
@@ -105,6 +115,7 @@ local function announce(m, label, first, now, grace)
     m.edue = 1
     redis.call('ZADD', DUE, 'LT', now + grace, 'embed:' .. who)
   end
+  if m.mdue == 0 and m.idle > 0 then remember_by(m, label, now + m.idle) end
   if wanted then redis.call('ZADD', DUE, 'LT', now + grace, 'compact:' .. who) end
   local build = wanted and m.blease <= now
     and (m.retry <= now or m.deg == 1 and needs_no_model(m, redis.call('HGET', META, 'build_error')))

@@ -1,7 +1,7 @@
--- open_session(now, new_incarnation, label, retention_ms, "hard ratio keep lead_ms" of a new one, count, (name, value)…)
+-- open_session(now, new_incarnation, label, retention_ms, "hard ratio keep idle_ms lead_ms" of a new one, count, (name, value)…)
 --   -> {'ok'} | {'conflict'} | {'no_room', free raw tokens} | {'changing'}
 -- Creates the session (also after an erase) or changes it. Names: user, model, hard, ratio, keep, system, systok,
--- tools, tooltok, metadata, shared_prefix, adaptive (1: no longer a fixed ratio). A lower limit refits at once.
+-- tools, tooltok, metadata, shared_prefix, adaptive (1: no longer a fixed ratio), idle (ms), state_cap, proposals. A lower limit refits at once.
 -- Keys: all of the session; they end with its retention. Atomic, because limit and context must agree.
 local now, label, retention = clock(ARGV[1]), ARGV[3], tonumber(ARGV[4])
 local given = {}
@@ -26,13 +26,14 @@ m.hard = tonumber(given.hard) or m.hard
 if given.ratio then m.ratio, m.adapt = tonumber(given.ratio), 0 end
 if given.adaptive then m.adapt = 1 end
 m.keep = tonumber(given.keep) or m.keep
+m.idle = tonumber(given.idle) or m.idle
 m.systok = tonumber(given.systok) or m.systok
 m.tooltok = tonumber(given.tooltok) or m.tooltok
-m.fix = m.systok + m.leadtok + m.tooltok
+m.fix = fixed(m)
 cap_calibration(m)
 if m.hard - m.fix < 2 * MIN_ROOM then return { 'no_room', m.hard - 2 * MIN_ROOM - (m.fix - m.systok - m.tooltok) } end
 
-for _, name in ipairs({ 'user', 'model', 'system', 'tools', 'metadata', 'shared_prefix' }) do
+for _, name in ipairs({ 'user', 'model', 'system', 'tools', 'metadata', 'shared_prefix', 'state_cap', 'proposals' }) do
   if given[name] then redis.call('HSET', META, name, given[name]) end
 end
 if created then
@@ -53,6 +54,8 @@ if given.user and not stored[3] and m.head > 0 then
   redis.call('ZADD', DUE, now, 'embed:' .. life(label, m))
   m.edue = 1
 end
+if given.idle and m.idle > 0 and m.head > 0 then remember_by(m, label, now + m.idle) end
+if given.user and not stored[3] and m.head > 0 then owe_memory(m, label, now, 1, m.head) end  -- nobody's facts were kept
 note_pace(m, 0, now)
 m.updated = now
 if build_wanted(m) then

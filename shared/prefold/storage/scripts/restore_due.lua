@@ -48,6 +48,12 @@ if m then
     save_state(m)
   end
   if build_wanted(m) and m.nocut ~= m.head then put('compact', m.inc, math.max(now, m.blease, m.retry)) end
+  local memory = redis.call('HMGET', META, 'forget', 'remembered', 'closing', 'closed')
+  if memory[1] or memory[3] or math.max(m.cov, m.nx) > tonumber(memory[2] or 0) then
+    put('remember', m.inc, now + (released.remember and 0 or grace))
+  elseif m.idle > 0 and m.head > 0 and tonumber(string.match(memory[4] or '', '^%d+') or 0) < m.head then
+    put('remember', m.inc, math.max(now, m.updated + m.idle))
+  end
   -- As extend_life has it, for a retention that is not known here.
   if is_unsure(m) then put('expire', m.inc, now + STAGE_ENDS_MS)
   elseif m.ends > 0 then put('expire', m.inc, m.ends - math.min(EXPIRE_AHEAD_MS, math.floor(math.max(0, m.ends - now) / 10))) end

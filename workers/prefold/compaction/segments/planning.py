@@ -105,9 +105,19 @@ def runs_of(turns: Sequence[SentTurn], start: int, chunk_tokens: int) -> list[Ru
     """
     runs: list[Run] = []
     for run in _even_runs(turns, start, chunk_tokens):
-        has_crumb = runs and any(_is_crumb(turns, one.start, one.end) for one in (runs[-1], run))
-        runs.append(Run(runs.pop().start, run.end) if has_crumb else run)
+        joins = bool(runs) and _joins(turns, runs[-1], run, chunk_tokens)
+        runs.append(Run(runs.pop().start, run.end) if joins else run)
+    if len(runs) > 1 and _is_crumb(turns, runs[-1].start, runs[-1].end):
+        rest = runs.pop()
+        runs.append(Run(runs.pop().start, rest.end))
     return runs
+
+
+def _joins(turns: Sequence[SentTurn], before: Run, run: Run, chunk_tokens: int) -> bool:
+    """A crumb joins its neighbour, unless many of them would grow one run without end."""
+    if _is_crumb(turns, before.start, before.end):
+        return True
+    return _is_crumb(turns, run.start, run.end) and _tokens(turns[before.start : before.end]) <= chunk_tokens
 
 
 def _even_runs(turns: Sequence[SentTurn], start: int, chunk_tokens: int) -> Iterator[Run]:

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from prefold.assembly import system_of
 from prefold.assembly.breakpoints import Ttl, marked, system_blocks
 from prefold.conversation.project import Fragment, anthropic_messages, parse_lines
 from prefold.conversation.turns import TurnKind
@@ -116,14 +117,15 @@ def prefix_request(
     if not _stand_verbatim(turns, filled):
         return "not_verbatim"
     later = _up_to(turns[-1].seq, filled[shared + 1 :])
+    system, system_tokens = system_of(context)
     sent = marked(filled[: shared + 1], setting.cache)
     return PrefixRequest(
         model=view.model,
-        system=system_blocks(context.system, setting.cache) if context.system.strip() else [],
+        system=system_blocks(system, setting.cache),
         tools=msgspec.json.decode(view.tools) if view.tools else None,
         messages=anthropic_messages([*sent, *later]),
         shared_messages=len(anthropic_messages(sent)),
-        tokens=context.system_tokens + context.tools_tokens + sum(one.tokens for one in (*sent, *later)),
+        tokens=system_tokens + context.tools_tokens + sum(one.tokens for one in (*sent, *later)),
         thinking_tokens=setting.thinking_tokens or 0,
         members=setting.members,
     )

@@ -1,0 +1,133 @@
+"""From candidates to turns in order.
+
+    score = cos + 0.8 (share of the words reached by the turn + by its window) / 2
+          + the better neighbour's score, the speaker, the date, the sitting, the user: see ``weights``
+
+A window is a turn with the two before and the one after it: an answer often has none of the words of its question.
+It is computed here, from the neighbours' own words, and stored nowhere: a turn that is edited or erased so leaves
+nothing behind in what is stored of its neighbours.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from prefold.recall.fuse import WordScale
+from prefold.recall.matrix import WordMatrix
+from prefold.recall.question import Question
+from prefold.recall.retrieval import Candidate
+from prefold.recall.weights import RECIPE, Weights
+
+BEFORE: Final = 2
+AFTER: Final = 1
+_SITTING_MS: Final = 86_400_000
+"""Turns of one session, said on one day (UTC), are one sitting."""
+
+_FIRST_HAND: Final = ("user", "tool", "call")
+"""What the user or a tool said, and what was done, not what the assistant made of it."""
+
+Floats = NDArray[np.float32]
+
+
+class Ranking:
+    """Scores the candidates of one search. What lies beside a candidate counts as far as it is a candidate, too."""
+
+    def __init__(
+        self,
+        question: Question,
+        candidates: Sequence[Candidate],
+        idf: Mapping[int, float],
+        scale: WordScale,
+        weights: Weights = RECIPE,
+    ) -> None:
+        self._question = question
+        self._candidates = candidates
+        self._weights = weights
+        self._scale = scale
+        self._words = WordMatrix([one.bag for one in candidates], idf)
+        self._sittings = [_sitting(one.payload) for one in candidates]
+        self._beside = _places(candidates, self._sittings)
+
+    def word_shares(self) -> Floats:
+        """0..1 a candidate."""
+        own = self._scale.shares(self._words.best_passages())
+        has_window = self._words.are_short | np.array([_voice(one.payload) == "tool" for one in self._candidates], bool)
+        around = self._scale.shares(self._words.windows(self._beside, has_window))
+        weight = np.where(has_window, self._weights.window, 1 - self._weights.long)
+        shares: Floats = (own * (1 - weight) + around * weight).astype(np.float32)
+        return shares
+
+    def scores(self, shares: Floats) -> Floats:
+        """The fused score of each candidate."""
+        if not self._candidates:
+            return np.zeros(0, dtype=np.float32)
+        cosines = np.array([one.cosine or 0.0 for one in self._candidates], dtype=np.float32)
+        base = cosines + self._weights.words * shares
+        total = base + self._weights.neighbour * self._best_beside(base)
+        total += self._weights.speaker * self._said_by_named()
+        total += self._weights.date * self._said_then()
+        total += self._user_turns()
+        fused: Floats = (total + self._weights.sitting * self._best_of_sitting(total)).astype(np.float32)
+        return fused
+
+    def _best_beside(self, base: Floats) -> Floats:
+        padded = np.append(base, np.float32(0))
+        best: Floats = np.maximum(padded[self._beside[:, BEFORE - 1]], padded[self._beside[:, BEFORE]])
+        return np.maximum(best, 0)
+
+    def _said_by_named(self) -> Floats:
+        asked = set(self._question.words.indices)
+        speakers = [tuple(one.payload.get("speaker") or ()) for one in self._candidates]
+        named = {speaker for speaker in speakers if asked.intersection(speaker)}
+        return np.array([len(named) == 1 and speaker in named for speaker in speakers], dtype=np.float32)
+
+    def _said_then(self) -> Floats:
+        dates = self._question.dates
+        if not dates:
+            return np.zeros(len(self._candidates), dtype=np.float32)
+        return np.array([any(date.fits(one.payload["ts"]) for date in dates) for one in self._candidates], np.float32)
+
+    def _user_turns(self) -> Floats:
+        voices = [_nameless(one.payload) for one in self._candidates]
+        answers = self._words.are_short[[voice == "assistant" for voice in voices]]
+        long = 1 - answers.mean() if len(answers) else 0.0
+        weight = self._weights.user_short + (self._weights.user - self._weights.user_short) * long
+        return np.array([weight if voice in _FIRST_HAND else 0.0 for voice in voices], dtype=np.float32)
+
+    def _best_of_sitting(self, scores: Floats) -> Floats:
+        best: dict[Any, float] = {}
+        for sitting, score in zip(self._sittings, scores.tolist(), strict=True):
+            best[sitting] = max(score, best.get(sitting, score))
+        most = max(best.values())
+        shares = {sitting: max(0.0, score) / most if most > 0 else 0.0 for sitting, score in best.items()}
+        return np.array([shares[sitting] for sitting in self._sittings], dtype=np.float32)
+
+
+def _voice(payload: Mapping[str, Any]) -> str:
+    return str(payload.get("voice", payload["role"]))
+
+
+def _nameless(payload: Mapping[str, Any]) -> str:
+    return "" if payload.get("speaker") else _voice(payload)
+
+
+def _sitting(payload: Mapping[str, Any]) -> Any:
+    ts = payload["ts"]
+    return payload["session"], payload["incarnation"], None if ts is None else ts // _SITTING_MS
+
+
+def _places(candidates: Sequence[Candidate], sittings: Sequence[Any]) -> NDArray[np.int64]:
+    """Where each candidate's neighbours stand: two before (further first), one after; -1 where there is none."""
+    numbers: dict[Any, int] = {}
+    first = [numbers.setdefault(sitting, len(numbers)) for sitting in sittings]
+    # One number a turn, with room for the steps between one sitting's numbers and the next one's.
+    seqs = np.array([one.payload["seq"] for one in candidates], dtype=np.int64)
+    width = int(seqs.max(initial=0)) + BEFORE + AFTER + 1
+    keys = np.array(first, dtype=np.int64) * width + seqs
+    order = np.argsort(keys)
+    steps = np.array([*range(-BEFORE, 0), *range(1, AFTER + 1)], dtype=np.int64)
+    wanted = keys[:, None] + steps
+    places = np.minimum(np.searchsorted(keys[order], wanted), max(0, len(keys) - 1))
+    return np.where(keys[order][places] == wanted, order[places], -1) if len(keys) else places

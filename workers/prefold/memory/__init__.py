@@ -1,0 +1,1 @@
+"""What outlives a conversation: facts of its user, the digest of a session that has ended, their vectors."""

@@ -1,0 +1,115 @@
+"""The digest of a session that has ended: what other sessions of its user can recall of it."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Sequence
+
+import orjson
+
+from prefold.compaction.engine import SummaryInput
+from prefold.compaction.engines import Engines
+from prefold.compaction.ledger.collect import collect_ledger
+from prefold.compaction.reading.turns import TurnCache, language_of
+from prefold.conversation.turns import TurnKind
+from prefold.memory.ports import MemoryStorage
+from prefold.recall.derived import text_digest
+from prefold.storage.memory_types import MemoryTicket, SessionDigest
+from prefold.storage.types import BuildTicket, SessionRef, StoredSegment, StoredTurn
+
+__all__ = ["MOST_TOKENS", "DigestWriter", "SegmentsAsTheyAre", "says_enough"]
+
+MOST_TOKENS = 400
+_CAP_TOKENS = 320
+"""What is asked for: models count badly, and the gate lets through a quarter more."""
+_LEAST_TOKENS = 80
+"""Of what a user said in their own turns: below it a digest would say it all once more. Facts carry what is in it."""
+_SHARE = 0.5
+"""Of what was said, at most, but for talks so short that what matters is most of it."""
+_LEAST_CAP = 120
+
+
+class SegmentsAsTheyAre:
+    """Segments for an engine that writes a digest: it may use what builds have kept, and keeps nothing itself."""
+
+    def __init__(self, storage: MemoryStorage) -> None:
+        self._storage = storage
+
+    async def read_segments(self, ref: SessionRef) -> list[StoredSegment]:
+        return await self._storage.read_segments(ref)
+
+    async def keep_segment(self, ticket: BuildTicket, segment: StoredSegment) -> bool:  # noqa: ARG002 (a port)
+        return True
+
+
+class DigestWriter:
+    """Writes digests by the engines that write summaries, with a short cap."""
+
+    def __init__(self, engines: Engines, cache: TurnCache) -> None:
+        self._engines = engines
+        self._cache = cache
+
+    @property
+    def engine_name(self) -> str:
+        """Of the engine that is asked first."""
+        return self._engines.primary.name
+
+    async def write(
+        self, ticket: MemoryTicket, turns: Sequence[StoredTurn], last_error: Callable[[], Awaitable[str]]
+    ) -> SessionDigest | None:
+        """The digest of these turns, all that stand; None: nearly nothing was said. Raises what an engine does."""
+        if not says_enough(turns):
+            return None
+        began = time.monotonic()
+        wanted = await asyncio.to_thread(self._wanted, ticket, tuple(turns))
+        made = await self._engines.make(wanted, last_error)
+        record = {
+            "engine": made.engine.name,
+            "seconds": round(time.monotonic() - began, 3),
+            "turns": len(turns),
+            **({"because": made.because} if made.because else {}),
+            **wanted.tally.record(),
+        }
+        text = made.summary.text
+        return SessionDigest(
+            upto=ticket.upto,
+            text=text,
+            tokens=made.summary.tokens,
+            digest=text_digest(text),
+            made_at_ms=time.time_ns() // 1_000_000,
+            record=orjson.dumps(record).decode(),
+        )
+
+    def _wanted(self, ticket: MemoryTicket, turns: tuple[StoredTurn, ...]) -> SummaryInput:
+        readings = self._cache.read(ticket.ref, turns)
+        said = sum(turn.tokens for turn in turns)
+        return SummaryInput(
+            ref=ticket.ref,
+            turns=turns,
+            cap_tokens=min(_CAP_TOKENS, said, max(_LEAST_CAP, int(said * _SHARE))),
+            language=language_of(readings),
+            ledger=collect_ledger(readings),
+            ticket=_as_build(ticket),
+        )
+
+
+def says_enough(turns: Sequence[StoredTurn]) -> bool:
+    """Whether a digest would be worth its place."""
+    own = [turn.tokens for turn in turns if turn.role == "user" and turn.kind == TurnKind.PLAIN]
+    return len(turns) > 1 and sum(turn.tokens for turn in turns) >= _LEAST_TOKENS and sum(own) >= _LEAST_TOKENS // 4
+
+
+def _as_build(ticket: MemoryTicket) -> BuildTicket:
+    """What engines read of a ticket."""
+    return BuildTicket(
+        ref=ticket.ref,
+        epoch=ticket.epoch,
+        covers_to=ticket.upto,
+        base_covers_to=0,
+        lease_ms=ticket.lease_ms,
+        hard_limit_tokens=ticket.hard_limit_tokens,
+        fixed_tokens=0,
+        calibration=ticket.calibration,
+        carried_turn=0,
+        first_user_seq=ticket.first_user_seq,
+        head_seq=ticket.head_seq,
+    )
