@@ -1,4 +1,4 @@
-"""``python -m bench [append] [swap] [read] … [--json FILE] [--quick]``, and ``python -m bench paced | reduction …``."""
+"""``python -m bench [append] [swap] [read] … [--json FILE] [--quick]``, and ``python -m bench paced | reduction | recall | beam_context …``."""
 
 import argparse
 import importlib
@@ -14,6 +14,7 @@ from bench.builds import build_rows, memory_rows
 from bench.http import http_rows
 from bench.measure import Row
 from bench.reads import read_rows
+from bench.search_scale import search_rows
 
 Suite = Callable[[int], list[Row]]
 SUITES: Mapping[str, Suite] = {
@@ -26,13 +27,14 @@ SUITES: Mapping[str, Suite] = {
     "read": lambda scale: read_rows(1000 // scale),
     "http": lambda scale: http_rows(300 // scale),
     "embed": lambda scale: embed_rows(400 // scale),
+    "search": lambda scale: search_rows(100_000 // scale),
     "dispatch": lambda scale: dispatch_rows(20_000 // scale),
     "builds": lambda scale: [*build_rows(), *memory_rows(max(10_000, 30_000 // scale), (1, 16))],
 }
 """By name; ``scale`` divides the number of calls."""
 
 
-SCENARIOS = ("paced", "reduction")
+SCENARIOS = ("beam_context", "paced", "recall", "reduction")
 """Each with arguments of its own: ``bench paced --help``. They take minutes, so only those run that are named."""
 
 
@@ -43,7 +45,7 @@ def main(argv: list[str]) -> int:
         return int(scenario.main(argv[1:]))
     parser = argparse.ArgumentParser(
         prog="bench",
-        description="Each hop against its floor, in one run. Apart from these: bench paced, bench reduction.",
+        description="Each hop against its floor, in one run. Apart from these: bench beam_context, paced, recall, reduction.",
     )
     parser.add_argument("names", nargs="*", choices=[*SUITES, []], help="all by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also as JSON; '-' for standard output")

@@ -15,7 +15,7 @@ WINDOW = 60
 
 def http_rows(calls: int) -> list[Row]:
     """One keep-alive connection; the context holds about ``WINDOW`` turns of 1.7 KB."""
-    with temporary_stack(durability="fast", embed_workers=0, compact_workers=0) as stack:
+    with temporary_stack(durability="fast", embed_workers=0, compact_workers=0, memory_workers=0) as stack:
         address = urlsplit(stack.gateway_url)
         connection = http.client.HTTPConnection(address.hostname or "127.0.0.1", address.port)
         with Prefold(stack.gateway_url) as sdk:

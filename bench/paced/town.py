@@ -25,6 +25,7 @@ def paced_stack(scale: Scale, model: RunningModel) -> Iterator[EmbeddedStack]:
     with temporary_stack(
         embed_workers=0,
         compact_workers=scale.workers,
+        memory_workers=0,
         qdrant_url=NOWHERE,
         summarizer="anthropic",
         anthropic_api_key=SecretStr("paced"),
