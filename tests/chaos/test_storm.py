@@ -16,7 +16,7 @@ import pytest
 from tests.chaos.storm import Scale, storm
 from tests.support.seeds import seed_of_run
 
-SHORT = Scale(turns=750, sessions=30, kills=14, limits=(1_000, 1_500))
+SHORT = Scale(turns=600, sessions=24, kills=12, limits=(1_000, 1_500))
 LONG = Scale(turns=20_000, sessions=200, kills=200, erasures=20)
 
 

@@ -1,5 +1,6 @@
 """When all work that was asked for is done, and what stands in the stores then."""
 
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,11 +45,11 @@ class Stores:
             left += groups[0]["pending"] + bool(self.sessions.xrange(stream, min=f"({last}", count=1))
         return left
 
-    def due(self, *kinds: str) -> list[str]:
-        """Due entries of these kinds, whenever they are due."""
+    def due(self, *kinds: str, by_ms: int | None = None) -> list[str]:
+        """Due entries of these kinds, whenever they are due, or those that are due by then."""
         entries: list[Any] = []
         for partition in range(PARTITIONS):
-            entries += self.sessions.zrange(PartitionKeys.of(partition).due, 0, -1)
+            entries += self.sessions.zrangebyscore(PartitionKeys.of(partition).due, "-inf", by_ms or "+inf")
         return [entry for raw in entries if (entry := raw.decode()).split(":", 1)[0] in kinds]
 
     def jobs(self) -> int:
@@ -58,7 +59,8 @@ class Stores:
 
     def is_quiet(self) -> bool:
         """Nothing is owed, asked for or under way."""
-        return self.unread() == 0 and self.jobs() == 0 and not self.due("embed", "compact")
+        owes = self.due("embed", "compact") or self.due("remember", by_ms=time.time_ns() // 1_000_000)
+        return self.unread() == 0 and self.jobs() == 0 and not owes
 
     def stored(self, pattern: str = "pf1:*") -> Stored:
         """Everything in the session store, in a form that can be compared."""
