@@ -165,7 +165,7 @@ class Town:
     def begin(self) -> str:
         """Starts all but what is away; the gateway's URL."""
         url = self.living.enter_context(gateway_process(self.folder, self.redis_url, self.queue_url, **self.settings))
-        roles = [self.start("dispatcher"), self.start("worker embed")]
+        roles = [self.start("dispatcher"), self.start("worker embed"), self.start("worker memory")]
         if not self.outage.vectors:
             self.start_vectors()
         if self.outage.worker_calls:
