@@ -1,6 +1,7 @@
 """Sessions on a real cluster of three primaries: the same as on one server, and while slots move."""
 
 import asyncio
+import functools
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -20,6 +21,7 @@ from tests.support.cluster import Node, RunningCluster, free_ports, home, one_at
 from tests.support.gateway import served_gateway
 from tests.support.redis import IN_MEMORY, running_redis
 from tests.support.storage import TENANT, append, begin, summary, turn
+from tests.support.waiting import wait_until_async
 
 
 @pytest.fixture
@@ -179,11 +181,15 @@ async def test_a_pipeline_over_slots_gives_replies_in_order_and_failures_in_thei
 
 
 async def test_a_client_that_knows_one_node_only_finds_the_others(cluster: RunningCluster, cluster_url: str) -> None:
-    for node in cluster.living():
-        async with connect(f"redis+cluster://{node.address}") as client:
+    everyone, primaries = ({one.address for one in nodes} for nodes in (cluster.living(), cluster.primaries()))
+
+    async def finds(address: str) -> bool:
+        async with connect(f"redis+cluster://{address}") as client:
             names = {server.name for server in await servers_of(client, replicas=True)}
-            assert names == {other.address for other in cluster.living()}
-            assert {server.name for server in await servers_of(client)} == {p.address for p in cluster.primaries()}
+            return (names, {server.name for server in await servers_of(client)}) == (everyone, primaries)
+
+    for node in cluster.living():  # a young node hears of the others within moments
+        await wait_until_async("all others are found", functools.partial(finds, node.address))
 
 
 async def test_every_connection_gives_the_urls_credentials(cluster: RunningCluster, cluster_url: str) -> None:
