@@ -96,3 +96,10 @@ def test_contradicting_words_alone_correct_nothing(sentence: str) -> None:
 )
 def test_other_cues_are_seen(sentence: str, cue: Cue) -> None:
     assert cue in find_cues(sentence)
+
+
+@pytest.mark.parametrize(
+    "sentence", ["The deadline is Friday.", "She needs it by friday the 18th at the latest.", "No later than noon."]
+)
+def test_a_last_moment_is_a_limit(sentence: str) -> None:
+    assert Cue.LIMIT in find_cues(sentence)

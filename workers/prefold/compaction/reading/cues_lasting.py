@@ -76,7 +76,7 @@ LASTING: tuple[Rule, ...] = (
     _rule(
         Cue.LIMIT,
         """budget spend afford cap capped limit limited maximum max minimum most least exceed deadline due finished done ready delivered submitted expires expire
-        runs ends closes by before until no than not have has at under below within off only can't cannot can must cent penny pinned stuck work needs need required""",
+        runs ends closes by before until no than not have has at under below within off only can't cannot can must cent penny pinned stuck work needs need required latest""",
         rf"""
         \b(?:can|could|will|may|want\sto|prepared\sto|willing\sto|able\sto|planned\sto)\s(?:only\s)?(?:spend|pay|afford)\b[^?]{{0,30}}{_AN_AMOUNT} | \b(?:have|has|got|we've\sgot|i've\sgot)\s(?:about\s|only\s|around\s)?{_AN_AMOUNT}[^?]{{0,30}}\b(?:to\s(?:work|spend|play)|for|left|available)\b
       | \bbudget\b[^?]{{0,24}}{_AN_AMOUNT} | {_AN_AMOUNT}[^?]{{0,20}}\b(?:budget|at\smost|max(?:imum)?|tops|and\snot\sa\s(?:cent|penny)|limit)\b
@@ -85,7 +85,7 @@ LASTING: tuple[Rule, ...] = (
       | \b(?:deadline|due(?:\sdate)?)\s(?:is|was|will\sbe|:|by|on)\b
       | \b(?:has|have|had|needs?|must|should|ought|want(?:s|ed)?|required)\s(?:\w+\s){{0,3}}?(?:be\s)?(?:finish(?:ed)?|done|ready|delivered?|submit(?:ted)?|handed|arrive|over|complete[d]?|there|back|in|sent|live|paid|signed|booked)\s
           (?:\w+\s){{0,3}}?(?:by|before|until|no\slater\sthan|on)\s(?:the\s)?(?:\d|{MONTHS}\b|{DAYS}|tomorrow|tonight|noon|end|next|this|christmas|easter)
-      | \b(?:expires?|runs\sout|ends|closes|lapses|is\sdue)\s(?:\w+\s)?(?:on|at|by|in)\s(?:the\s)?(?:\d|{MONTHS}\b|{DAYS}) | \bno\slater\sthan\b
+      | \b(?:expires?|runs\sout|ends|closes|lapses|is\sdue)\s(?:\w+\s)?(?:on|at|by|in)\s(?:the\s)?(?:\d|{MONTHS}\b|{DAYS}) | \bno\slater\sthan\b | \bat\sthe\slatest\b
       | \b(?:pinned|locked|fixed|bound|limited|restricted|tied|stuck)\s(?:to|at|on|with)\s | \b(?:off\sthe\stable|out\sof\sthe\squestion|non-?negotiable)\b
         """,
     ),
