@@ -241,6 +241,14 @@ def test_turns_of_the_window_and_repetitions_are_not_recalled() -> None:
     assert [(one.reason, one.first_seq) for one in context.left_out] == [("in_context", 45), ("near_duplicate", 9)]
 
 
+def test_texts_that_differ_in_a_number_do_not_say_the_same() -> None:
+    text = (
+        "the parcel with the number {} left the warehouse in the north of the town on its way to the south of the city"
+    )
+    context = served(swapped_context(), None, found((7, text.format(4471), 0.8), (9, text.format(4472), 0.7)))
+    assert [one.seq for one in context.recalled] == [7, 9]
+
+
 def test_recall_takes_its_share_at_most_and_the_best_first() -> None:
     items = [
         (number, f"fact {number} " + " ".join(f"w{number}x{k}" for k in range(200)), 1 / number)

@@ -9,6 +9,7 @@ from typing import Literal
 from prefold.assembly.plan import LeftOut
 from prefold.assembly.shorten import Shortener
 from prefold.conversation.marks import closing, neutralise, opening
+from prefold.recall.same import texts_say_the_same
 
 Kind = Literal["turn", "fact", "summary", "segment"]
 
@@ -31,8 +32,6 @@ _PARTS: tuple[tuple[tuple[Kind, ...], str, str, float], ...] = (
 
 _FRAME_TOKENS = 40
 """Of the two marks of a part, rounded up."""
-_SAME_WORDS = 0.85
-"""Share of common words from which two texts say the same."""
 _WORD = re.compile(r"\w+")
 _WORTH_CLIPPING = 64
 """Tokens of room below which a text stands whole or not at all."""
@@ -110,8 +109,8 @@ def choose_recall(
 ) -> Recalled:
     """The best items that fit into ``room`` with their marks. ``present``: turns that stand in the context anyway.
 
-    ``known``: lines of the profile. Facts come in the order in which they are given, all else by score. Facts and earlier sessions have a share each that turns do not take from them; what
-    these do not need is everybody's.
+    ``known``: lines of the profile. Facts come in the order in which they are given, all else by score. Facts and
+    earlier sessions have a share each that turns do not take from them; what these do not need is everybody's.
     """
     choice = _Choice(present, known, room, shortener)
     ranked = sorted(items, key=_rank)
@@ -149,7 +148,7 @@ class _Choice:
             words = _words_of(item.text)
             if item.kind == "turn" and item.seq in self._present:
                 self.left_out.append(_left(item, "in_context"))
-            elif any(_say_the_same(words, other) for other in self._words):
+            elif any(texts_say_the_same(words, other) for other in self._words):
                 self.left_out.append(_left(item, "near_duplicate"))
             elif (fitted := self._fitted(item, min(self._free, most - (before - self._free)))) is None:
                 without_room.append(item)
@@ -201,8 +200,3 @@ def _left(item: RecalledItem, reason: str) -> LeftOut:
 
 def _words_of(text: str) -> frozenset[str]:
     return frozenset(_WORD.findall(text.lower()))
-
-
-def _say_the_same(words: frozenset[str], other: frozenset[str]) -> bool:
-    common = len(words & other)
-    return common > 0 and common >= _SAME_WORDS * len(words | other)

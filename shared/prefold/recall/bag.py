@@ -18,27 +18,56 @@ from numpy.typing import NDArray
 
 _MOST_COUNT: Final = 255
 _MOST_LENGTH: Final = 65_535
-_ONE_PASSAGE: Final = struct.Struct("<4H")
-"""The sizes of a short text: nearly all are."""
 
 
-class Bag(NamedTuple):
-    """The heading's words, then those of each passage."""
+class Bag:
+    """The heading's words, then those of each passage. Read when it is asked for; of many at once: ``columns``."""
 
-    ids: NDArray[np.uint32]
-    counts: NDArray[np.uint8]
-    distinct: tuple[int, ...]
-    """How many of ``ids`` belong to the heading, and to each passage."""
-    lengths: tuple[int, ...]
-    """Words with repeats, in the same order."""
+    __slots__ = ("raw",)
+
+    def __init__(self, raw: bytes) -> None:
+        self.raw = raw
+
+    @property
+    def ids(self) -> NDArray[np.uint32]:
+        """The words."""
+        return columns([self]).ids
+
+    @property
+    def counts(self) -> NDArray[np.uint8]:
+        """How often each of them stands there."""
+        return columns([self]).counts
+
+    @property
+    def distinct(self) -> tuple[int, ...]:
+        """How many of ``ids`` belong to the heading, and to each passage."""
+        return tuple(columns([self]).distinct.tolist())
+
+    @property
+    def lengths(self) -> tuple[int, ...]:
+        """Words with repeats, in the same order."""
+        return tuple(columns([self]).lengths.tolist())
 
     @property
     def passages(self) -> int:
         """None for a text without words."""
-        return len(self.lengths) - 1
+        return self.raw[0] | self.raw[1] << 8
 
 
-EMPTY: Final = Bag(np.zeros(0, np.uint32), np.zeros(0, np.uint8), (0,), (0,))
+EMPTY: Final = Bag(bytes(6))
+
+
+class Columns(NamedTuple):
+    """Bags, one after the other."""
+
+    parts: NDArray[np.int64]
+    """A number a bag: its passages, and one for the heading."""
+    distinct: NDArray[np.int64]
+    """A number a part: how many of ``ids`` are its own."""
+    lengths: NDArray[np.int64]
+    """A number a part: words with repeats."""
+    ids: NDArray[np.uint32]
+    counts: NDArray[np.uint8]
 
 
 def packed(heading: Mapping[int, int], passages: Iterable[Mapping[int, int]]) -> str:
@@ -55,13 +84,27 @@ def unpacked(stored: object) -> Bag:
     """The reverse; ``EMPTY`` for what is no bag, as points of earlier releases have none."""
     if not isinstance(stored, str) or not stored:
         return EMPTY
-    raw = a2b_base64(stored)
-    passages = raw[0] | raw[1] << 8
-    sizes: Sequence[int] = (
-        _ONE_PASSAGE.unpack_from(raw, 2) if passages == 1 else struct.unpack_from(f"<{2 * passages + 2}H", raw, 2)
-    )
-    distinct, lengths = tuple(sizes[::2]), tuple(sizes[1::2])
-    start, total = 2 + 2 * len(sizes), sum(distinct)
-    ids = np.frombuffer(raw, np.dtype("<u4"), total, start)
-    counts = np.frombuffer(raw, np.uint8, total, start + 4 * total)
-    return Bag(ids, counts, distinct, lengths)
+    return Bag(a2b_base64(stored))
+
+
+def columns(bags: Sequence[Bag]) -> Columns:
+    """All that stands in the bags, read in one pass: one by one they would take longer than the search itself."""
+    raw = np.frombuffer(b"".join([bag.raw for bag in bags]), np.uint8)
+    starts = _before(np.array([len(bag.raw) for bag in bags], np.int64))
+    parts = _u16(raw, starts) + 1
+    sizes = np.repeat(starts + 2 - 4 * _before(parts), parts) + 4 * np.arange(parts.sum())
+    distinct, lengths = _u16(raw, sizes), _u16(raw, sizes + 2)
+    words = np.add.reduceat(distinct, _before(parts)) if len(bags) else distinct
+    first, nth = starts + 2 + 4 * parts, np.arange(words.sum())
+    ids = np.repeat(first - 4 * _before(words), words) + 4 * nth
+    counts = np.repeat(first + 4 * words - _before(words), words) + nth
+    return Columns(parts, distinct, lengths, raw[ids[:, None] + np.arange(4)].view("<u4").ravel(), raw[counts])
+
+
+def _before(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How much stands before each."""
+    return np.cumsum(sizes) - sizes
+
+
+def _u16(raw: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:
+    return raw[places] + (raw[places + 1].astype(np.int64) << 8)

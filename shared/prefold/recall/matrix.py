@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from prefold.recall.bag import Bag
+from prefold.recall.bag import Bag, Columns, columns
 from prefold.recall.sparse import AVERAGE_WORDS, K1, B
 
 WINDOW_WORDS = 4 * AVERAGE_WORDS
@@ -26,22 +26,18 @@ class WordMatrix:
         """``idf``: of the query's words that some text has."""
         self._words = np.array(sorted(idf), dtype=np.uint32)
         self._idf = np.array([idf[word] for word in sorted(idf)], dtype=np.float32)
-        parts = [len(bag.distinct) for bag in bags]
-        self._first = np.concatenate([[0], np.cumsum(parts)]).astype(np.int64)
-        self._passages = np.array(parts, dtype=np.int64) - 1
-        lengths = np.array([length for bag in bags for length in bag.lengths], dtype=np.float32)
-        owner = np.repeat(np.arange(len(bags)), parts)
-        self._counts = self._counted(bags) + 0.0
-        self._lengths = lengths
+        found = columns(bags)
+        self._first = np.concatenate([[0], np.cumsum(found.parts)]).astype(np.int64)
+        self._passages = found.parts - 1
         headings = self._first[:-1]
-        self._is_heading = is_heading = np.zeros(len(lengths), dtype=bool)
+        is_heading = np.zeros(len(found.lengths), dtype=bool)
         is_heading[headings] = True
-        with_heading = headings[owner]
-        self._counts[~is_heading] += self._counts[with_heading[~is_heading]]
-        self._lengths[~is_heading] += lengths[with_heading[~is_heading]]
-        self._counts[is_heading] = 0
+        owner = np.repeat(np.arange(len(bags)), found.parts)
+        counts, lengths = self._counted(found), found.lengths.astype(np.float32)
+        self._counts = np.where(is_heading[:, None], 0, counts + counts[headings[owner]])
+        self._lengths = np.where(is_heading, lengths, lengths + lengths[headings[owner]])
         self._rows_bm25 = self._bm25(self._counts, self._lengths, AVERAGE_WORDS)
-        self._best = self._best_rows(owner, len(bags))
+        self._best = self._best_rows(owner)
 
     def best_passages(self) -> Floats:
         """BM25 of each text: that of its best passage."""
@@ -65,24 +61,25 @@ class WordMatrix:
         short: NDArray[np.bool_] = self._passages == 1
         return short
 
-    def _best_rows(self, owner: Places, texts: int) -> Places:
-        """The row of each text's best passage; of equals the first one."""
-        order = np.lexsort((np.arange(len(owner)), -self._rows_bm25, self._is_heading, owner))
-        _, first = np.unique(owner[order], return_index=True)
-        return order[first] if texts else np.zeros(0, dtype=np.int64)
+    def _best_rows(self, owner: Places) -> Places:
+        """The row of each text's best passage; of equals the first one; of a text without words its heading."""
+        best = self._first[:-1] + (self._passages > 0)
+        rows = np.flatnonzero(self._passages[owner] > 1)
+        rows = rows[~np.isin(rows, self._first)]
+        order = np.lexsort((rows, -self._rows_bm25[rows], owner[rows]))
+        texts, first = np.unique(owner[rows][order], return_index=True)
+        best[texts] = rows[order[first]]
+        return best
 
-    def _counted(self, bags: Sequence[Bag]) -> Floats:
+    def _counted(self, bags: Columns) -> Floats:
         """A row a part, a column a word."""
-        counts = np.zeros((int(self._first[-1]), len(self._words)), dtype=np.float32)
-        ids = np.concatenate([bag.ids for bag in bags]) if bags else np.zeros(0, np.uint32)
-        if not len(ids) or not len(self._words):
+        counts = np.zeros((len(bags.distinct), len(self._words)), dtype=np.float32)
+        if not len(bags.ids) or not len(self._words):
             return counts
-        distinct = [number for bag in bags for number in bag.distinct]
-        rows = np.repeat(np.arange(len(distinct)), distinct)
-        columns = np.minimum(np.searchsorted(self._words, ids), len(self._words) - 1)
-        ours = self._words[columns] == ids
-        values = np.concatenate([bag.counts for bag in bags])
-        counts[rows[ours], columns[ours]] = values[ours]
+        columns = np.minimum(np.searchsorted(self._words, bags.ids), len(self._words) - 1)
+        ours = np.flatnonzero(self._words[columns] == bags.ids)
+        rows = np.repeat(np.arange(len(bags.distinct)), bags.distinct)
+        counts[rows[ours], columns[ours]] = bags.counts[ours]
         return counts
 
     def _bm25(self, counts: Floats, lengths: NDArray[Any], average: float) -> Floats:

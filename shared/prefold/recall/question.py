@@ -23,6 +23,7 @@ _DATES: Final = tuple(
         rf"\b{_YEAR}\b",
     )
 )
+_PART_OF_DATE: Final = regex.compile(rf"\d|{_MONTH}", regex.IGNORECASE)
 _MAY: Final = regex.compile(r"\bMay\b(?!\s+(?:I|we|you|he|she|it|they)\b)")
 _MAX_CHARS: Final = 2_000
 
@@ -64,6 +65,8 @@ class Question:
 def dates_in(text: str) -> tuple[NamedDate, ...]:
     """Dates and months that a text names. "May" is a month only where it is written like one."""
     rest = text[:_MAX_CHARS]
+    if not _PART_OF_DATE.search(rest):
+        return ()
     found: list[NamedDate] = []
     for pattern in _DATES:
         for match in pattern.finditer(rest):
@@ -80,7 +83,7 @@ def _date(match: Any) -> NamedDate | None:
         parts.get("month") == "May" and not parts.get("day") and not _MAY.match(match.string, match.start("month"))
     ):
         return None
-    month = parts.get("number") or (parts.get("month") and _MONTHS.index(parts["month"].lower()) + 1)
+    month = parts.get("number") or (parts.get("month") and _MONTHS.index(parts["month"].casefold()) + 1)
     year, month, day = (int(part) if part else None for part in (parts.get("year"), month, parts.get("day")))
     if month is not None and not 1 <= month <= 12:
         return None

@@ -48,12 +48,14 @@ class Ranking:
         self._scale = scale
         self._words = WordMatrix([one.bag for one in candidates], idf)
         self._sittings = [_sitting(one.payload) for one in candidates]
+        self._voices = [_voice(one.payload) for one in candidates]
+        self._speakers = [tuple(one.payload.get("speaker") or ()) for one in candidates]
         self._beside = _places(candidates, self._sittings)
 
     def word_shares(self) -> Floats:
         """0..1 a candidate."""
         own = self._scale.shares(self._words.best_passages())
-        has_window = self._words.are_short | np.array([_voice(one.payload) == "tool" for one in self._candidates], bool)
+        has_window = self._words.are_short | np.array([voice == "tool" for voice in self._voices], dtype=bool)
         around = self._scale.shares(self._words.windows(self._beside, has_window))
         weight = np.where(has_window, self._weights.window, 1 - self._weights.long)
         shares: Floats = (own * (1 - weight) + around * weight).astype(np.float32)
@@ -79,9 +81,8 @@ class Ranking:
 
     def _said_by_named(self) -> Floats:
         asked = set(self._question.words.indices)
-        speakers = [tuple(one.payload.get("speaker") or ()) for one in self._candidates]
-        named = {speaker for speaker in speakers if asked.intersection(speaker)}
-        return np.array([len(named) == 1 and speaker in named for speaker in speakers], dtype=np.float32)
+        named = {speaker for speaker in set(self._speakers) if asked.intersection(speaker)}
+        return np.array([len(named) == 1 and speaker in named for speaker in self._speakers], dtype=np.float32)
 
     def _said_then(self) -> Floats:
         dates = self._question.dates
@@ -90,7 +91,7 @@ class Ranking:
         return np.array([any(date.fits(one.payload["ts"]) for date in dates) for one in self._candidates], np.float32)
 
     def _user_turns(self) -> Floats:
-        voices = [_nameless(one.payload) for one in self._candidates]
+        voices = ["" if speaker else voice for voice, speaker in zip(self._voices, self._speakers, strict=True)]
         answers = self._words.are_short[[voice == "assistant" for voice in voices]]
         long = 1 - answers.mean() if len(answers) else 0.0
         weight = self._weights.user_short + (self._weights.user - self._weights.user_short) * long
@@ -107,10 +108,6 @@ class Ranking:
 
 def _voice(payload: Mapping[str, Any]) -> str:
     return str(payload.get("voice", payload["role"]))
-
-
-def _nameless(payload: Mapping[str, Any]) -> str:
-    return "" if payload.get("speaker") else _voice(payload)
 
 
 def _sitting(payload: Mapping[str, Any]) -> Any:

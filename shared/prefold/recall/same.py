@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from prefold.recall.bag import Bag
+from prefold.recall.bag import Bag, Columns, columns
 from prefold.recall.matrix import Floats
 from prefold.recall.retrieval import Candidate
 
@@ -68,21 +68,25 @@ def _twin(n: int, kept: Mapping[int, object], bodies: Mapping[int, Body]) -> int
 
 def _that_others_may_repeat(bags: Sequence[Bag]) -> dict[int, Body]:
     """The bodies of which enough words stand in any other: no text without them says what another one says."""
-    bodies = [_distinct(bag) for bag in bags]
-    lengths = np.array([len(ids) for ids in bodies], dtype=np.int64)
-    words = np.concatenate([*bodies, np.zeros(0, np.uint32)])
+    texts, words = _bodies(columns(bags))
     found = np.sort(words)
     repeated = found[1:][found[1:] == found[:-1]]
     if not len(repeated):
         return {}
     is_repeated = repeated[np.minimum(np.searchsorted(repeated, words), len(repeated) - 1)] == words
-    ends = np.cumsum(lengths)
-    so_far = np.concatenate([[0], np.cumsum(is_repeated)])
-    common = so_far[ends] - so_far[ends - lengths]
+    lengths, common = np.bincount(texts, minlength=len(bags)), np.bincount(texts[is_repeated], minlength=len(bags))
     places = np.flatnonzero((common >= SAME_WORDS * lengths) & (lengths > 0)).tolist()
     return {n: body_of(bags[n]) for n in places}
 
 
-def _distinct(bag: Bag) -> NDArray[np.uint32]:
-    ids = bag.ids[bag.distinct[0] :]
-    return ids if bag.passages <= 1 else np.unique(ids)
+def _bodies(bags: Columns) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """The words of each text, without who said it and when, each word once: which text, and which word."""
+    texts = np.repeat(np.arange(len(bags.parts)), bags.parts)
+    is_passage = np.ones(len(texts), dtype=bool)
+    is_passage[np.cumsum(bags.parts) - bags.parts] = False
+    words = np.flatnonzero(np.repeat(is_passage, bags.distinct))
+    texts, ids = np.repeat(texts, bags.distinct)[words], bags.ids[words]
+    if bags.parts.max(initial=0) <= 2:
+        return texts, ids
+    both = np.unique(texts << 32 | ids)
+    return both >> 32, (both & 0xFFFF_FFFF).astype(np.uint32)
