@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from prefold.stack.places import free_port
 from tests.e2e.test_stack import running
 from tests.support.logged_roles import logged_role
 from tests.support.processes import descendants, is_running
@@ -25,7 +26,9 @@ STOP_SECONDS = 25
 
 @contextmanager
 def gateway(folder: Path, redis_url: str, queue_url: str) -> Iterator[tuple[str, int]]:
-    with logged_role(folder, "gateway", redis_url, queue_url, port="0", durability="fast") as role:
+    # A port that nobody is given by chance once it is closed, or another would seem to let callers in.
+    port = str(free_port("127.0.0.1"))
+    with logged_role(folder, "gateway", redis_url, queue_url, port=port, durability="fast") as role:
         ready = wait_until("the gateway is ready", lambda: role.said("gateway_ready"), timeout=30)
         assert ready is not None
         yield str(ready["url"]), role.process.pid
@@ -33,7 +36,7 @@ def gateway(folder: Path, redis_url: str, queue_url: str) -> Iterator[tuple[str,
 
 @contextmanager
 def vectors(folder: Path, _redis_url: str, _queue_url: str) -> Iterator[tuple[str, int]]:
-    with running_vectors(folder) as store:
+    with running_vectors(folder, "--vectors-port", str(free_port("127.0.0.1"))) as store:
         assert store.process is not None
         yield store.url, store.process.pid
 

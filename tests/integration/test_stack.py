@@ -17,9 +17,11 @@ from redis.exceptions import RedisError
 
 from prefold.config.flags import load_settings
 from prefold.errors import ConfigurationError, UnavailableError
-from prefold.stack import supervisor
+from prefold.serving import listening
+from prefold.stack import places, supervisor
 from prefold.stack.embedded import EmbeddedStack, temporary_stack, temporary_stack_async
 from prefold.stack.parts import role_command
+from prefold.stack.places import free_port
 from prefold.stack.settings import StackSettings
 from tests.support.processes import is_running
 from tests.support.redis import RunningRedis
@@ -141,6 +143,18 @@ def test_a_taken_port_is_refused_and_the_folder_given_free(make_stack: Callable[
     assert refusal.value.field == "PREFOLD_PORT"
     with make_stack() as stack:
         assert stack.pids()
+
+
+def test_a_port_that_was_chosen_is_given_to_nobody_else_before_it_is_listened_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(places, "_PORTS", range(20_000, 20_100))
+    chosen = [free_port("127.0.0.1") for _ in range(40)]
+    assert len(set(chosen)) == 40
+    with socket.socket() as other, pytest.raises(OSError, match="in use"):
+        other.bind(("127.0.0.1", chosen[0]))
+    with listening("127.0.0.1", chosen[0]) as listener:
+        assert listener.getsockname()[1] == chosen[0]
 
 
 def test_a_part_that_dies_is_started_again_and_that_is_said(

@@ -11,13 +11,14 @@ import pytest
 from redis.exceptions import DataError, ResponseError
 
 from prefold.errors import ConfigurationError, UnavailableError
+from prefold.stack.places import free_port
 from prefold.stack.redis_server import with_options
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.client import connect
 from prefold.storage.cluster import servers_of
 from prefold.storage.keys import PARTITIONS, PartitionKeys, SessionKeys, slot_of_key
 from prefold.storage.types import SessionOptions, SessionRef, TurnEvent
-from tests.support.cluster import Node, RunningCluster, free_ports, home, one_at, one_of_each
+from tests.support.cluster import Node, RunningCluster, home, one_at, one_of_each
 from tests.support.gateway import served_gateway
 from tests.support.redis import IN_MEMORY, running_redis
 from tests.support.storage import TENANT, append, begin, summary, turn
@@ -41,7 +42,9 @@ async def live(sessions: Sessions, session: str) -> list[Any]:
         seen.append((view.version, view.swaps, view.tokens, view.covers_to, view.log_tokens, view.head_seq))
         seen.append([one.verbatim_json for one in await sessions.read_turns(TENANT, session, 0, 500)])
 
-    await sessions.open(TENANT, session, SessionOptions(hard_limit_tokens=1_500, user="u", system="Be brief."))
+    # A threshold of its own, because the adaptive one follows the pace, and no two lives go on as fast.
+    options = SessionOptions(hard_limit_tokens=1_500, soft_ratio=0.7, user="u", system="Be brief.")
+    await sessions.open(TENANT, session, options)
     ref = (await sessions.view(TENANT, session)).ref
     number = 0
     while (await sessions.view(TENANT, session)).status == "ok":
@@ -215,7 +218,7 @@ def connections(node: Node) -> list[dict[str, str]]:
 
 
 async def test_a_server_that_is_no_cluster_is_said_to_be_none() -> None:
-    with running_redis(with_options(IN_MEMORY, port=str(port := free_ports(1)[0]))):
+    with running_redis(with_options(IN_MEMORY, port=str(port := free_port("127.0.0.1")))):
         async with connect_sessions(f"redis+cluster://127.0.0.1:{port}") as sessions:
             with pytest.raises(ConfigurationError, match="no cluster"):
                 await append(sessions, turn("user", "Hi"))

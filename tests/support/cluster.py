@@ -2,7 +2,6 @@
 
 import asyncio
 import shutil
-import socket
 import tempfile
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager, contextmanager
@@ -14,6 +13,7 @@ from redis import Redis
 from redis.exceptions import ConnectionError as RedisConnectionError
 from redis.exceptions import RedisError
 
+from prefold.stack.places import free_port
 from prefold.stack.redis_server import RedisServer, bundled_redis_server
 from prefold.storage.keys import SessionKeys, slot_of_key
 from tests.support.redis import IN_MEMORY, RunningRedis, endless_keys
@@ -184,7 +184,7 @@ def running_cluster(
     with ExitStack() as stack:
         directory = Path(tempfile.mkdtemp(prefix="pf-test-", dir="/tmp"))
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
-        ports = free_ports(2 * (primaries + replicas))
+        ports = [free_port(_LOCAL) for _ in range(2 * (primaries + replicas))]
         pairs = zip(ports[::2], ports[1::2], strict=True)
         nodes = [_node(directory / str(number), *pair, options, node_timeout_ms) for number, pair in enumerate(pairs)]
         cluster = RunningCluster(nodes, primaries)
@@ -209,15 +209,6 @@ def _node(directory: Path, port: int, bus_port: int, options: Sequence[str], nod
     }
     given = (*options, *(part for name, value in own.items() for part in (f"--{name}", str(value))))
     return Node(RedisServer(bundled_redis_server(), directory / "redis.sock", directory, given), port, bus_port)
-
-
-def free_ports(count: int) -> list[int]:
-    """TCP ports that nobody listens on now."""
-    with ExitStack() as held:
-        probes = [held.enter_context(socket.socket()) for _ in range(count)]
-        for probe in probes:
-            probe.bind((_LOCAL, 0))
-        return [int(probe.getsockname()[1]) for probe in probes]
 
 
 def one_of_each(cluster: RunningCluster) -> list[str]:

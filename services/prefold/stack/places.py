@@ -99,14 +99,29 @@ def check_port_is_free(host: str, port: int) -> None:
 
 
 def free_port(host: str) -> int:
-    """A port on which nothing listens now."""
+    """A port on which nothing listens, and which nobody else is given for about a minute."""
     for port in random.sample(_PORTS, 100):
-        try:
-            check_port_is_free(host, port)
-        except ConfigurationError:
-            continue
-        return port
+        if _is_reserved_now(host, port):
+            return port
     raise ConfigurationError(f"found no free port on {host}")
+
+
+def _is_reserved_now(host: str, port: int) -> bool:
+    """Keep the port by a connection that has ended: who sets SO_REUSEADDR to listen on it may, nobody else gets it.
+
+    Between the choice and the moment when a process listens another could take it, or choose it too.
+    """
+    family, kind, protocol, _name, address = _resolve(host, port)
+    try:
+        with closing(socket.socket(family, kind, protocol)) as listener:
+            listener.bind(address)  # without the option, which would let us have what another keeps
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.listen(1)
+            with closing(socket.create_connection(listener.getsockname()[:2], timeout=1)):
+                listener.accept()[0].close()  # first, so that its end is the one that stays in TIME_WAIT
+    except OSError:
+        return False
+    return True
 
 
 def _resolve(host: str, port: int) -> tuple[int, int, int, str, tuple[object, ...]]:
