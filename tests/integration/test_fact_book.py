@@ -123,7 +123,8 @@ async def test_a_deleted_fact_leaves_no_sentence_behind_that_tells_it(book: Fact
     left = {"walnuts": "", "cheese": "", "chess": "I love chess.", "Acme": "", "Zürich lake": "I love the Zürich lake."}
     assert {fact.object: fact.said for fact in await everything(book)} == left
     await learn(book, *told)
-    await learn(book, told[1])
+    for alone in (told[1], told[4]):
+        await learn(book, alone)
     assert {fact.object: fact.said for fact in await everything(book)} == left
     assert all(fact.sources for fact in await everything(book))
     later = said("allergic_to", "pollen", 9, said="I live in Zürich and pollen makes me sneeze.")
@@ -257,6 +258,15 @@ async def test_an_expired_line_leaves_the_profile_at_the_next_reading(book: Fact
     assert later.text == text_of(next(fact for fact in await live(book) if fact.relation == "name"))
     assert await users.read_profile(TENANT, USER) == later  # from now on it is one GET again
     assert len(await everything(book)) == 2
+
+
+async def test_an_end_that_has_passed_when_it_is_given_ends_the_row_until_it_is_said_again(book: FactBook) -> None:
+    given = NewFact("user", "plans", "move to Oslo", category="plan", expires_at_ms=NOW_MS - 10)
+    await book.add(TENANT, USER, given, now_ms=NOW_MS)
+    assert await book.list(TENANT, USER, now_ms=NOW_MS) == []
+    again = said("plans", "move to Oslo", 1, category="plan", said_at_ms=NOW_MS + 5)
+    await book.learn(TENANT, USER, [again], now_ms=NOW_MS + 5)
+    assert [one.object for one in await book.list(TENANT, USER, now_ms=NOW_MS + 5)] == ["move to Oslo"]
 
 
 async def test_a_category_is_listed_alone_and_the_newest_first(book: FactBook) -> None:

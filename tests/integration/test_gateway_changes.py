@@ -82,7 +82,11 @@ async def test_a_rewind_takes_back_what_followed_and_says_what_remains(talk: Ser
         "status": "ok",
     }
     assert (told["vectors_left"], told["durability"], seqs(talk)) == (0, "fast", [1, 2])
-    assert [one["where"] for one in told["remains"]][-2:] == ["vector store files", "backups that you keep"]
+    assert [one["where"] for one in told["remains"]][-3:] == [
+        "working memory of gateways and workers",
+        "vector store files",
+        "backups that you keep",
+    ]
     assert await texts_of(talk) == ["word 1", "word 2"]
     assert [turn["id"] for turn in await log_of(talk)] == ["m1", "m2"]
 

@@ -15,10 +15,10 @@ from prefold.memory.forgetting import Forgetting
 from prefold.recall.derived import DerivedKind
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.keys import SessionKeys
-from prefold.storage.types import SessionOptions, SessionRef
+from prefold.storage.types import SessionOptions, SessionRef, StoredSegment
 from prefold.tokens import load_counter
 from tests.support.remembering import USER, FakeDerivedStore, Memory, Then, nothing_of, talk
-from tests.support.storage import TENANT, append, turn
+from tests.support.storage import TENANT, append, begin, turn
 
 GERMANY = "I live in Germany and I work as a nurse in a small hospital."
 PORTUGAL = "I live in Portugal now, close to the sea."
@@ -105,6 +105,70 @@ async def test_the_newest_word_holds_whatever_order_sessions_are_closed_in(memor
     newer = await talk(memory.sessions, "s2", PORTUGAL)
     assert [await memory.close(ref) for ref in (newer, older)] == ["ended", "ended"]
     assert (await memory.known())["lives_in"].startswith("Portugal")
+
+
+async def test_a_word_is_no_newer_because_its_session_got_a_pinned_state(memory: Memory) -> None:
+    sessions = memory.sessions
+    older = await talk(sessions, "s1", GERMANY)
+    began = (await sessions.view(TENANT, "s1")).updated_at_ms
+    sessions.now_ms = began + 5_000
+    newer = await talk(sessions, "s2", PORTUGAL)
+    sessions.now_ms = began + 10_000
+    await sessions.put_state(TENANT, "s1", expected_version=0, body=b'{"state":{"goal":"a trip"}}', tokens=9)
+    await sessions.open(TENANT, "s1", SessionOptions(user=USER))
+    assert [await memory.close(ref) for ref in (newer, older)] == ["ended", "ended"]
+    assert (await memory.known())["lives_in"].startswith("Portugal")
+
+
+async def test_a_part_that_was_begun_in_turns_that_are_done_goes_on(memory: Memory) -> None:
+    ref = await talk(memory.sessions, "s1", "Let's role-play: you are the waiter.", CHAT)
+    assert await memory.close(ref) == "ended"
+    await append(memory.sessions, turn("user", "I live in Graz and I'm allergic to lobster."), session="s1")
+    assert await memory.close(ref) == "ended"
+    assert await memory.known() == {}
+
+
+async def test_facts_stay_when_their_session_ends_by_its_age_during_a_pass(memory: Memory) -> None:
+    sessions = memory.sessions
+    ref = await talk(sessions, "s1", GERMANY, CHAT)
+    assert await memory.close(ref) == "ended"
+    await append(sessions, turn("user", ALLERGY, id="more"), session="s1")
+
+    async def grows_old() -> None:
+        sessions.now_ms = time.time_ns() // 1_000_000 + 40 * 86_400_000
+        assert await sessions.expire(ref)
+
+    memory.extractor.then = grows_old
+    assert await memory.close(ref) == "gone"
+    assert (await memory.known())["lives_in"] == "Germany"
+    assert set(memory.store.kinds()) == {"fact"}
+
+
+async def test_the_end_of_a_session_takes_segments_that_came_behind_the_mark(memory: Memory) -> None:
+    sessions, words = memory.sessions, "word " * 93
+    await sessions.open(TENANT, "s1", SessionOptions(user=USER, hard_limit_tokens=10_000, soft_ratio=0.4))
+    turns = [turn("user" if number % 2 else "assistant", words) for number in range(70)]
+    ref = (await append(sessions, *turns, session="s1")).ref
+    ticket = await begin(sessions, ref)
+    assert await memory.close(ref) == "ended"
+    segment = StoredSegment(0, 1, 20, "5eed", "1 haiku", "They said words.", 4, 2_000)
+    assert await sessions.keep_segment(ticket, segment)
+    await append(sessions, turn("user", "ok then"), session="s1")
+    assert await memory.close(ref) == "ended"
+    assert memory.store.kinds() == ["segment", "summary"]
+
+
+async def test_a_pass_that_is_repeated_leaves_what_the_present_revision_said(memory: Memory) -> None:
+    ref = await talk(memory.sessions, "s1", GERMANY, CHAT)
+    await memory.close(ref)
+    await memory.sessions.edit_turn(TENANT, "s1", "s1-0", turn("user", PORTUGAL, id="s1-0"))
+    memory.store.is_away = True
+    assert await memory.close(ref) == "unavailable"
+    rows = await memory.book.list(TENANT, USER, history=True, now_ms=0)
+    assert [one.object.split()[0] for one in rows] == ["Portugal"]
+    memory.store.is_away = False
+    assert await memory.remember(ref) == "ended"
+    assert await memory.book.list(TENANT, USER, history=True, now_ms=0) == rows, "under the same ids"
 
 
 async def test_many_turns_are_taken_page_by_page(memory: Memory) -> None:

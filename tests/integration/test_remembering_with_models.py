@@ -20,12 +20,12 @@ from prefold.messages.errors import ModelAwayError
 from prefold.pinned import decode
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.keys import SessionKeys
-from prefold.storage.types import SessionRef, StoredTurn
+from prefold.storage.types import SessionOptions, SessionRef, StoredTurn
 from prefold.tokens import load_counter
 from prefold.worker.waiting import waiting
 from tests.support.compaction import new_cache
-from tests.support.remembering import Memory, Then, nothing, talk
-from tests.support.storage import TENANT, turn
+from tests.support.remembering import USER, Memory, Then, nothing, talk
+from tests.support.storage import TENANT, append, turn
 from tests.support.waiting import wait_until_async
 
 GERMANY = "I live in Germany and I work as a nurse in a small hospital."
@@ -40,9 +40,16 @@ class FakeModel:
     fails: list[str] = field(default_factory=list)
     then: Then = nothing
     calls: int = 0
+    before: list[int] = field(default_factory=list)
+    breaks: bool = False
 
-    async def run(self, ref: SessionRef, turns: Sequence[StoredTurn], *, stored_at_ms: int) -> Extraction:
+    async def run(
+        self, ref: SessionRef, turns: Sequence[StoredTurn], *, stored_at_ms: int, before: Sequence[StoredTurn]
+    ) -> Extraction:
         self.calls += 1
+        self.before = [turn.seq for turn in before]
+        if self.breaks:
+            raise ValueError("a fault of ours")
         async with waiting():
             await self.then()
         failed = Counter([self.fails.pop(0)] if self.fails else [])
@@ -89,6 +96,22 @@ async def test_a_model_that_is_away_is_waited_for_twice_while_the_rules_facts_ar
     assert (model.calls, memory.remembering.engine_name) == (3, "extractive")
     assert 1_500 < pauses[0] <= 2_400 and 7_000 < pauses[1] <= 9_600
     assert (await sessions.view(TENANT, "s1")).closed_at_ms
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+async def test_a_model_and_who_stands_in_for_it_see_what_stands_before_new_turns(
+    sessions: Sessions, breaks: bool
+) -> None:
+    model = FakeModel(breaks=breaks)
+    memory = Memory(sessions, model=model)
+    ref = await talk(sessions, "s1", "Let's role-play: you are the waiter.", CHAT)
+    assert await memory.close(ref) == "ended"
+    assert model.before == []
+    await append(sessions, turn("user", "I live in Graz and I'm allergic to lobster."), session="s1")
+    assert await memory.close(ref) == "ended"
+    assert model.before == [1, 2, 3, 4]
+    if breaks:
+        assert await memory.known() == {}
 
 
 @pytest.mark.parametrize("code", ["budget_spent", "answer_malformed", "model_credentials"])
@@ -165,6 +188,34 @@ async def test_what_a_session_is_bound_by_is_proposed_and_goes_with_its_turns(se
     await sessions.edit_turn(TENANT, "s1", "s1-0", turn("user", CHAT, id="s1-0"))
     await memory.remember(ref)
     assert not any("3000" in one.value for one in decode((await sessions.read_state(TENANT, "s1")).body).proposals)
+
+
+async def test_a_model_is_let_rest_as_long_as_it_asks_for(sessions: Sessions) -> None:
+    error = ModelAwayError("away", retry_after=timedelta(minutes=3))
+    memory = Memory(sessions, engines=engines(FailingEngine(error)))
+    ref = await talk(sessions, "s1", GERMANY, CHAT)
+    assert await memory.close(ref) == "model_unavailable"
+    assert 170_000 < await _due_in_ms(sessions) <= 180_000
+
+
+async def test_one_message_alone_gets_no_digest_though_it_is_long(sessions: Sessions) -> None:
+    memory = Memory(sessions)
+    await sessions.open(TENANT, "s1", SessionOptions(user=USER))
+    ref = (await append(sessions, turn("user", f"{GERMANY} {CHAT} " * 5), session="s1")).ref
+    assert await memory.close(ref) == "ended"
+    assert await sessions.read_digest(TENANT, "s1") is None
+    assert (await memory.known())["lives_in"] == "Germany", "facts carry what is in it"
+
+
+async def test_a_goal_is_proposed_from_the_beginning_of_a_session_only(sessions: Sessions) -> None:
+    memory = Memory(sessions)
+    ref = await talk(sessions, "s1", BUDGET, CHAT)
+    await memory.close(ref)
+    await append(sessions, turn("user", "I want to plan a trip to Japan. I don't eat pork."), session="s1")
+    await memory.close(ref)
+    proposed = decode((await sessions.read_state(TENANT, "s1")).body).proposals
+    assert any("pork" in one.value for one in proposed)
+    assert not any(one.field == "goal" for one in proposed)
 
 
 async def test_no_model_writes_a_digest_of_turns_that_changed_while_they_were_read(sessions: Sessions) -> None:

@@ -222,6 +222,27 @@ async def test_a_change_while_a_worker_reads_is_noticed_and_owed(sessions: Sessi
     assert (await ticket_of(sessions, ref)).forget == (TurnSpan(3, 4),)
 
 
+async def test_only_turns_put_off_the_end_of_a_session_and_tell_when_it_was_spoken(sessions: Sessions) -> None:
+    ref = await talk(sessions)
+    sessions.now_ms = NOW + IDLE_MS - 1
+    await sessions.open(TENANT, SESSION, SessionOptions(metadata="{}"))
+    await sessions.put_state(TENANT, SESSION, expected_version=0, body=b"{}", tokens=9)
+    assert (await sessions.view(TENANT, SESSION)).updated_at_ms == sessions.now_ms
+    assert await sessions.begin_memory(ref, lease_ms=LEASE_MS) == "later"
+    assert await due_at(sessions, ref) == NOW + IDLE_MS
+    await sessions.client.delete(SessionKeys.of(TENANT, SESSION).due)
+    await restore_due(sessions.client, TENANT, SESSION, version="1")
+    assert await due_at(sessions, ref) == NOW + IDLE_MS
+    sessions.now_ms = NOW + IDLE_MS
+    ticket = await ticket_of(sessions, ref)
+    assert (ticket.closing, ticket.spoken_at_ms) == (True, NOW)
+    assert await sessions.end_memory(ticket, upto=4, closed=False) == "ended"
+    assert await due_at(sessions, ref) == sessions.now_ms, "it is idle still"
+    sessions.now_ms += 1
+    await sessions.edit_turn(TENANT, SESSION, "t1", turn("user", "Another word.", id="t1"))
+    assert (await ticket_of(sessions, ref)).spoken_at_ms == sessions.now_ms
+
+
 async def test_work_for_an_erased_life_is_gone_and_its_user_is_known_until_the_end(sessions: Sessions) -> None:
     await sessions.open(TENANT, SESSION, SessionOptions(user="ann"))
     ref = await talk(sessions)
@@ -232,6 +253,7 @@ async def test_work_for_an_erased_life_is_gone_and_its_user_is_known_until_the_e
     assert not await sessions.keep_digest(ticket, digest_of(4))
     assert await sessions.begin_memory(ref, lease_ms=LEASE_MS) == "gone"
     assert await sessions.erased_user(ref) == "ann"
+    assert not await sessions.has_aged(ref)
     with pytest.raises(GoneError):
         await sessions.ask_close(TENANT, SESSION)
     sessions.now_ms = NOW + int(ERASE_GRACE.total_seconds() * 1000)

@@ -11,6 +11,7 @@ from redis.asyncio import Redis
 
 from prefold.errors import GoneError, UnavailableError
 from prefold.storage.keys import UserKeys
+from prefold.storage.limits import MOST_SUPPRESSED
 from prefold.storage.users import Profile, Users
 from tests.support.redis import RunningRedis, running_redis
 
@@ -60,6 +61,17 @@ async def test_rows_profile_and_what_is_suppressed_change_together(users: Users)
     assert await users.write(TENANT, USER, expected_version=2, epoch=0, put={}, drop=(), profile=b"", lift=["d1"])
     assert (await users.snapshot(TENANT, USER)).suppressed == {"d2"}
     assert await users.read_profile(TENANT, USER) == Profile(0, "")
+
+
+async def test_only_the_newest_deletions_are_remembered(users: Users) -> None:
+    deleted = [[f"{version}-{number}" for number in range(MOST_SUPPRESSED - 1)] for version in range(2)]
+    for version, digests in enumerate(deleted):
+        assert await users.write(
+            TENANT, USER, expected_version=version, epoch=0, put={}, drop=(), profile=b"", suppress=digests
+        )
+    kept = (await users.snapshot(TENANT, USER)).suppressed
+    assert len(kept) == MOST_SUPPRESSED
+    assert kept >= set(deleted[1])
 
 
 async def test_who_read_before_another_wrote_writes_nothing(users: Users) -> None:
@@ -133,7 +145,7 @@ async def test_sessions_are_listed_in_the_order_of_their_first_note(users: Users
 async def test_a_snapshot_reads_the_version_first_and_a_profile_is_one_get(users: Users, redis: Redis) -> None:
     assert await put(users, 0, a=b"1")
     sent = await _commands(redis, users.snapshot(TENANT, USER))
-    assert sent == ["HMGET", "HGETALL", "SMEMBERS"]
+    assert sent == ["HMGET", "HGETALL", "ZRANGE"]
     assert await _commands(redis, users.read_profile(TENANT, USER)) == ["GET"]
 
 

@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -131,12 +131,23 @@ async def named(sessions: Sessions) -> list[str]:
     return await sessions.users.sessions("acme", "ada")
 
 
+@dataclass
+class NotedForgetting:
+    """Notes whose facts had to go with which life."""
+
+    lives: list[tuple[SessionRef, str]] = field(default_factory=list)
+
+    async def forget(self, ref: SessionRef, user: str) -> None:
+        self.lives.append((ref, user))
+
+
 async def test_a_users_list_names_a_session_until_its_end_is_followed_up(
     redis_url: str, queue_url: str, redis: Redis
 ) -> None:
     async with connect_sessions(redis_url) as sessions:
         with closing(JobQueue(queue_connection(queue_url))) as jobs:
-            ending = Ending(sessions, LeakyIndex(left=0), jobs, FreshFiles(StoreFiles(redis)))
+            forgotten = NotedForgetting()
+            ending = Ending(sessions, LeakyIndex(left=0), jobs, FreshFiles(StoreFiles(redis)), forgotten)
             erased_one = (await sessions.open("acme", "erased", SessionOptions(user="ada"))).ref
             aged = (await sessions.open("acme", "aged", SessionOptions(user="ada"))).ref
             fork = (await sessions.fork("acme", "erased", "fork")).ref
@@ -146,6 +157,7 @@ async def test_a_users_list_names_a_session_until_its_end_is_followed_up(
             assert set(await named(sessions)) == {"erased", "aged", "fork"}
             assert await ending.end(erased_one)
             assert await ending.end(aged)
+            assert forgotten.lives == [(erased_one, "ada")], "facts outlive a session that only grew old"
             assert await named(sessions) == ["fork"]
             assert f"aged:{aged.incarnation}".encode() not in await redis.hgetall(keys.tomb)
             await sessions.erase("acme", "fork")

@@ -92,6 +92,8 @@ class FakeJobs:
     remembered: list[list[SessionRef]] = field(default_factory=list)
     occasions: list[str] = field(default_factory=list)
     depth_now: int = 0
+    full: QueueName | None = None
+    """A queue that others have filled."""
     fail_next: int = 0
     _seen: set[tuple[object, ...]] = field(default_factory=set)
 
@@ -139,7 +141,7 @@ class FakeJobs:
             "compact": len(self.builds),
             "memory": len(self.remembered),
         }
-        return self.depth_now + waiting[queue]
+        return self.depth_now + waiting[queue] + (1_000_000 if queue == self.full else 0)
 
 
 @dataclass

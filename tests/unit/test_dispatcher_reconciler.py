@@ -3,11 +3,12 @@
 import asyncio
 from datetime import timedelta
 
+import pytest
 from structlog.testing import capture_logs
 
 from prefold.dispatcher.attempts import Attempts
 from prefold.dispatcher.reconciler import Reconciler, ReconcilerOptions
-from prefold.jobs import TO_HEAD
+from prefold.jobs import TO_HEAD, QueueName
 from prefold.storage.keys import PARTITIONS
 from prefold.storage.types import DueItem, SessionRef
 from tests.support.dispatching import FakeDueSets, FakeJobs, ManualClock, event, ref
@@ -118,6 +119,16 @@ async def test_a_full_queue_gets_no_more() -> None:
     bench.jobs.depth_now = 0
     await bench.look()
     assert bench.embedded() == [ref("a")]
+
+
+@pytest.mark.parametrize(("queue", "held"), [("embed", "ac"), ("compact", "b"), ("memory", "d")])
+async def test_a_full_queue_holds_up_no_work_of_the_others(queue: QueueName, held: str) -> None:
+    bench = Bench(due("a"), due("b", "compact"), due("c", "expire"), due("d", "remember"))
+    bench.jobs.full = queue
+    await bench.look()
+    jobs = bench.jobs
+    asked = {one.session for job in (*jobs.builds, *jobs.ends, *jobs.remembered) for one in job}
+    assert asked | {one.session for one in bench.embedded()} == set("abcd") - set(held)
 
 
 async def test_an_entry_that_could_not_be_enqueued_is_not_held_back() -> None:

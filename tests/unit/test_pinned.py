@@ -27,6 +27,7 @@ from prefold.pinned import (
     with_state,
     without_turns,
 )
+from prefold.pinned.proposals import MOST_REJECTED
 from prefold.storage.memory_types import TurnSpan
 from prefold.tokens import load_counter
 
@@ -249,6 +250,15 @@ def test_a_proposal_that_does_not_fit_is_refused_when_it_is_accepted() -> None:
 )
 def test_what_can_be_no_entry_is_no_proposal(field: str, value: str) -> None:
     assert propose(Pinned(), Proposed(field, value, 1, "t1")) == Pinned()
+
+
+def test_of_too_many_rejected_ones_the_newest_are_remembered() -> None:
+    pinned = Pinned(rejected=tuple(f"old-{number}" for number in range(MOST_REJECTED)))
+    pinned = propose(pinned, Proposed("goal", "a car", 1, "t1"))
+    again = rejected(pinned, pinned.proposals[0].id, apply=False, counter=COUNTER, cap_tokens=250)
+    assert len(again.rejected) == MOST_REJECTED
+    assert "old-0" not in again.rejected
+    assert propose(again, Proposed("goal", "a car", 1, "t1")).proposals == ()
 
 
 def test_open_proposals_are_bounded() -> None:

@@ -126,7 +126,6 @@ def in_memory(found: Findings) -> list[Remains]:
         Remains(where="tombstone: the session's name, no word of it", until=f"{days} days have passed, or a PUT"),
         Remains(where="tombstone: whose session it was", until=_LOOK),
         Remains(where="due entry: the session's name, no word of it", until=_LOOK),
-        Remains(where="working memory of gateways and workers", until="newer turns displace it, or they are restarted"),
     ]
     if found.jobs is None:
         remains.append(Remains(where="job queue: the session's name, no word of it", until=_LOOK))

@@ -8,17 +8,15 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, Protocol
 
-import numpy as np
 import structlog
-from numpy.typing import NDArray
 
 from prefold.errors import RefusedError, TransientError
-from prefold.facts import Fact, FactBook, text_of
-from prefold.recall import DerivedKind, DerivedPoint, document_words, text_digest
+from prefold.facts import Fact, FactBook
+from prefold.recall import DerivedKind
 from prefold.storage.types import SessionRef
 from prefold.storage.users import Users
 
-__all__ = ["DerivedIndex", "FactVectors", "fact_point"]
+__all__ = ["DerivedIndex", "FactVectors"]
 
 log = structlog.get_logger(__name__)
 
@@ -129,21 +127,3 @@ class FactVectors:
         """The rows that are served now: ``known`` as long as nobody has written since ``version``."""
         _, now = await self._users.version(tenant, user)
         return known if now == version else await self._live(tenant, user)
-
-
-def fact_point(tenant: str, user: str, fact: Fact, vector: NDArray[np.float32]) -> DerivedPoint:
-    """The fact as the index stores it."""
-    text = text_of(fact)
-    return DerivedPoint(
-        tenant=tenant,
-        user=user,
-        kind="fact",
-        session="",
-        incarnation="",
-        key=fact.id,
-        digest=text_digest(text),
-        category=fact.category,
-        ts_ms=fact.last_confirmed_ms,
-        vector=vector,
-        words=document_words(text),
-    )

@@ -21,6 +21,7 @@ async def remaining(
         *([vectors] if has_vectors else []),
         *([shared] if forks else []),
         *await rewrites.ask(*keys),
+        Remains(where="working memory of gateways and workers", until="newer turns displace it, or they are restarted"),
         Remains(where="vector store files", until="the store has vacuumed and its write-ahead log has moved on"),
         Remains(where="backups that you keep", until="you replace them"),
     ]

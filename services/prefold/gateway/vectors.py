@@ -11,9 +11,8 @@ import structlog
 
 from prefold.embedding import Embedder, Vector, embedder_from_settings
 from prefold.errors import UnavailableError
-from prefold.facts import Fact, text_of
+from prefold.facts import Fact
 from prefold.gateway.background import InBackground
-from prefold.gateway.fact_vectors import fact_point
 from prefold.gateway.finding import Finder, Hit
 from prefold.gateway.settings import GatewaySettings
 from prefold.recall import (
@@ -27,6 +26,7 @@ from prefold.recall import (
     forget_turns,
     forget_user,
 )
+from prefold.recall.derived_text import fact_text
 from prefold.recall.forgetting import forget_in
 from prefold.recall.names import MEMORY_PREFIX
 from prefold.recall.scope import Scope
@@ -123,8 +123,9 @@ class EmbeddedTurns:
             raise UnavailableError("the embedder is still loading", code="embedder_loading")
         if not facts:
             return
-        vectors = await asyncio.to_thread(embedder.embed_documents, [text_of(fact) for fact in facts])
-        points = [fact_point(tenant, user, fact, vector) for fact, vector in zip(facts, vectors, strict=True)]
+        texts = list(map(fact_text, facts))
+        vectors = await asyncio.to_thread(embedder.embed_documents, [one.text for one in texts])
+        points = [one.point(tenant, user, vector) for one, vector in zip(texts, vectors, strict=True)]
         memory = await self._memory_opened()
         try:
             await memory.upsert(points)

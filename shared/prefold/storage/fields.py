@@ -29,6 +29,7 @@ STATE_FIELDS = {
     "flow": "hundredths of raw tokens that came lately, fading",
     "lead": "how long a build takes, ms, as the last append was told",
     "want": "since when a build is wanted, ms, 0: none is",
+    "spoken": "when turns came or changed last, ms",
     "updated": "last change, ms",
     # What it reads beside that.
     "ver": "version of the context",

@@ -134,7 +134,7 @@ class Fork:
     def _kept(self, seen: _Source, upto: int) -> Mapping[str, bytes]:
         """Fields of the fork's own."""
         is_copied_on = bool(seen.copied) and upto <= int(seen.copied.split()[0])
-        kept = {**seen.kept, "copied": seen.copied if is_copied_on else b"%d %d" % (upto, seen.state.updated)}
+        kept = {**seen.kept, "copied": seen.copied if is_copied_on else b"%d %d" % (upto, seen.state.spoken)}
         if self._cut_state is not None and "pinned" in kept:
             later = TurnSpan(upto + 1, seen.state.head + 1)
             kept["pinned"] = self._cut_state(kept["pinned"], [*seen.forget, later])

@@ -176,7 +176,7 @@ class UserKeys:
     profile: str
     """The rendering of what is known now: tokens, until when it holds (ms, 0: no end), the text, with spaces between."""
     suppressed: str
-    """Set: digests of what was deleted, which is not learnt again."""
+    """Sorted set: digests of what was deleted, which is not learnt again, by the version that deleted it; the newest."""
     unindexed: str
     """Sorted set: ids of facts whose vector is not as the row is, by the version that wrote the row."""
     sessions: str

@@ -82,6 +82,8 @@ STATE_CAP_TOKENS = 250
 """Raw tokens that a session's pinned state may take, unless it was given another number."""
 MEMORY_RETENTION = timedelta(days=400)
 """What is known of a user ends so long after it changed last."""
+MOST_SUPPRESSED = 5_000
+"""Deleted statements of a user that are not learnt again, the newest."""
 CONTEXTS_KEPT = 20
 """Records of served contexts that a session keeps, the newest, and"""
 CONTEXTS_END = timedelta(days=7)
@@ -141,6 +143,7 @@ def lua_constants() -> dict[str, int | float]:
         "SHARED_ENTRIES": SHARED_ENTRIES,
         "SHARED_BYTES": SHARED_BYTES,
         "MOST_PURGES": MOST_PURGES,
+        "MOST_SUPPRESSED": MOST_SUPPRESSED,
         "MOST_REDONE": MOST_REDONE,
         "MOST_COLLECTIONS": MOST_COLLECTIONS,
     }

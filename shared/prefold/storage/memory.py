@@ -158,6 +158,13 @@ class RememberingSessions(BranchingSessions):
             user: Any = await self._client.hget(tomb, f"user:{ref.incarnation}")
         return user.decode() if user else None
 
+    async def has_aged(self, ref: SessionRef) -> bool:
+        """Whether a user's life ended by its age, until nothing is left of it: what was learnt of it is still theirs."""
+        tomb = SessionKeys.of(ref.tenant, ref.session).tomb
+        with redis_failures():
+            found: Any = await self._client.hexists(tomb, f"aged:{ref.incarnation}")
+        return bool(found)
+
     async def unlist(self, ref: SessionRef) -> None:
         """Nothing is left of this life: its user's list names the session no more, unless it is the user's again."""
         names = (f"user:{ref.incarnation}", f"aged:{ref.incarnation}")
@@ -168,9 +175,7 @@ class RememberingSessions(BranchingSessions):
 
 
 def _ticket(ref: SessionRef, reply: Sequence[Any], lease_ms: int) -> MemoryTicket:
-    user, remembered, upto, head, closing, forget, changes, epoch, hard, calibration, log, proposals, first, copied = (
-        reply
-    )
+    user, remembered, upto, head, closing, forget, changes, epoch, hard, calibration, spoken, first, copied = reply
     copied_to, copied_at_ms = map(int, (copied or b"0 0").split())
     return MemoryTicket(
         ref=ref,
@@ -185,8 +190,7 @@ def _ticket(ref: SessionRef, reply: Sequence[Any], lease_ms: int) -> MemoryTicke
         lease_ms=lease_ms,
         hard_limit_tokens=hard,
         calibration=calibration / 1000,
-        log_tokens=log,
-        proposals=proposals_of(proposals),
+        spoken_at_ms=spoken,
         first_user_seq=first,
         copied_to=copied_to,
         copied_at_ms=copied_at_ms,

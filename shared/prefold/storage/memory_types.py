@@ -44,8 +44,8 @@ class MemoryTicket:
     lease_ms: int
     hard_limit_tokens: int
     calibration: float
-    log_tokens: int
-    proposals: Proposals
+    spoken_at_ms: int
+    """When the newest of the turns came, or any of them changed: a change of settings or of the pinned state is neither."""
     first_user_seq: int = 0
     copied_to: int = 0
     """Turns up to here are another session's, of which this one is a fork, and"""

@@ -99,7 +99,7 @@ class Users:
         with redis_failures():
             async with self._client.pipeline(transaction=False) as pipe:
                 pipe.hgetall(keys.facts)
-                pipe.smembers(keys.suppressed)
+                pipe.zrange(keys.suppressed, 0, -1)
                 rows, suppressed = await pipe.execute()
         return StoredUser(
             version=version,

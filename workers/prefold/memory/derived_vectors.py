@@ -10,10 +10,10 @@ import structlog
 
 from prefold.embedding import Embedder, Matrix
 from prefold.errors import ConfigurationError, RefusedError, UnavailableError
-from prefold.facts import Fact, FactBook, text_of
+from prefold.facts import Fact, FactBook
 from prefold.memory.ports import DerivedStore, MemoryStorage
-from prefold.recall.derived import DerivedKind, DerivedPoint, text_digest
-from prefold.recall.sparse import document_words
+from prefold.recall.derived import DerivedPoint
+from prefold.recall.derived_text import DerivedText, fact_text
 from prefold.storage.memory_types import MemoryTicket, SessionDigest
 from prefold.storage.types import SessionRef, StoredSegment
 from prefold.storage.users import Unindexed, Users
@@ -65,15 +65,6 @@ class OpenedStore:
     index: DerivedStore
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
-    kind: DerivedKind
-    key: str
-    text: str
-    ts_ms: int | None
-    category: str = ""
-
-
 class DerivedVectors:
     """Makes and removes the vectors of sessions and users. ``UnavailableError`` while a part is away."""
 
@@ -98,8 +89,8 @@ class DerivedVectors:
         segments = await self._storage.read_segments(ticket.ref) if upto > after else []
         texts = [_of_segment(one) for one in segments if after < one.last_seq <= upto]
         if digest is not None:
-            texts.append(_Text("summary", "digest", digest.text, digest.made_at_ms))
-        await self._store(ticket.ref.tenant, ticket.user, ticket.ref, texts)
+            texts.append(DerivedText("summary", "digest", digest.text, digest.made_at_ms))
+        await self._store(ticket.ref, ticket.user, texts)
 
     async def of_user(self, tenant: str, user: str) -> None:
         """Brings the facts of the user up to date, whoever wrote them."""
@@ -127,12 +118,9 @@ class DerivedVectors:
             if gone := [one for one, fact in rows.items() if fact is None]:
                 store = await self._store_opened()
                 await store.index.forget(tenant, user=user, kinds=["fact"], keys=gone)
-            texts = [
-                _Text("fact", one.id, text_of(one), one.last_confirmed_ms, one.category)
-                for one in rows.values()
-                if one is not None
-            ]
-            await self._store(tenant, user, SessionRef(tenant, "", ""), texts)
+            await self._store(
+                SessionRef(tenant, "", ""), user, [fact_text(one) for one in rows.values() if one is not None]
+            )
             seen, rows = rows, await self._rows(tenant, user, unindexed)
             if rows == seen:
                 await self._facts.mark_indexed(tenant, user, unindexed)
@@ -143,25 +131,14 @@ class DerivedVectors:
         live = await self._facts.live(tenant, user)
         return {one: live.get(one) for one in unindexed.ids}
 
-    async def _store(self, tenant: str, user: str, origin: SessionRef, texts: Sequence[_Text]) -> None:
+    async def _store(self, origin: SessionRef, user: str, texts: Sequence[DerivedText]) -> None:
+        life = {"session": origin.session, "incarnation": origin.incarnation}
         for start in range(0, len(texts), _TEXTS_A_CALL):
             part = texts[start : start + _TEXTS_A_CALL]
             store = await self._store_opened()
             vectors = await self._vectors(store.embedder, [one.text for one in part])
             points = [
-                DerivedPoint(
-                    tenant=tenant,
-                    user=user,
-                    kind=one.kind,
-                    session=origin.session,
-                    incarnation=origin.incarnation,
-                    key=one.key,
-                    digest=text_digest(one.text),
-                    category=one.category,
-                    ts_ms=one.ts_ms,
-                    vector=vector,
-                    words=document_words(one.text),
-                )
+                one.point(origin.tenant, user, vector, **life)
                 for one, vector in zip(part, vectors, strict=True)
                 if vector is not None
             ]
@@ -196,5 +173,5 @@ class DerivedVectors:
             return self._opened
 
 
-def _of_segment(segment: StoredSegment) -> _Text:
-    return _Text("segment", f"{segment.level}:{segment.first_seq}-{segment.last_seq}", segment.text, None)
+def _of_segment(segment: StoredSegment) -> DerivedText:
+    return DerivedText("segment", f"{segment.level}:{segment.first_seq}-{segment.last_seq}", segment.text)

@@ -16,11 +16,10 @@ from prefold.recall.derived import text_digest
 from prefold.storage.memory_types import MemoryTicket, SessionDigest
 from prefold.storage.types import BuildTicket, SessionRef, StoredSegment, StoredTurn
 
-__all__ = ["MOST_TOKENS", "DigestWriter", "SegmentsAsTheyAre", "says_enough"]
+__all__ = ["DigestWriter", "SegmentsAsTheyAre", "says_enough"]
 
-MOST_TOKENS = 400
 _CAP_TOKENS = 320
-"""What is asked for: models count badly, and the gate lets through a quarter more."""
+"""What is asked for: models count badly, and the gate lets through a quarter more, so a digest has at most 400."""
 _LEAST_TOKENS = 80
 """Of what a user said in their own turns: below it a digest would say it all once more. Facts carry what is in it."""
 _SHARE = 0.5

@@ -78,14 +78,14 @@ class Learning:
             del self._kept[key]
 
     async def _extract(self, ticket: MemoryTicket, page: Page) -> tuple[Sequence[Stated], TransientError | None]:
+        turns = [*page.before, *page.turns]
         if self._model is None:
-            turns = [*page.before, *page.turns]
             return await self._whole_or_halves(ticket, turns, page.stored_at_ms), None
         try:
-            found = await self._model.run(ticket.ref, page.turns, stored_at_ms=page.stored_at_ms)
+            found = await self._model.run(ticket.ref, page.turns, stored_at_ms=page.stored_at_ms, before=page.before)
         except Exception as error:  # noqa: BLE001 (whatever a model's answer does, the session gets its facts)
             log.error("model_extractor_failed", error=place_of(error))
-            return await self._whole_or_halves(ticket, page.turns, page.stored_at_ms), None
+            return await self._whole_or_halves(ticket, turns, page.stored_at_ms), None
         return found.rows, self._away(ticket.ref, found)
 
     def _away(self, ref: SessionRef, found: Extraction) -> TransientError | None:
@@ -101,7 +101,7 @@ class Learning:
         """A turn that cannot be read is looked for by halves, and passed over."""
         try:
             return await self._offline.extract(ticket, turns, stored_at_ms=stored_at_ms)
-        except (TransientError, asyncio.CancelledError):
+        except TransientError:
             raise
         except Exception as error:  # noqa: BLE001 (one turn that cannot be read must not hold up all others)
             if len(turns) == 1:

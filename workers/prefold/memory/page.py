@@ -33,8 +33,8 @@ class Page:
     """The user's, before the turns were read: an erasure since then keeps out what they say."""
 
 
-async def next_page(storage: MemoryStorage, ticket: MemoryTicket, *, stored_at_ms: int, epoch: int) -> Page:
-    """The next turns of the ticket, at most ``PAGE_TURNS``. ``stored_at_ms``: when the session's newest turn came.
+async def next_page(storage: MemoryStorage, ticket: MemoryTicket, *, epoch: int) -> Page:
+    """The next turns of the ticket, at most ``PAGE_TURNS``.
 
     What a fork copied makes pages of its own: said again today, it would outdo what was said since.
     """
@@ -52,7 +52,7 @@ async def next_page(storage: MemoryStorage, ticket: MemoryTicket, *, stored_at_m
         first_seq=ticket.remembered_to + 1,
         upto=end if is_whole else read[-1].seq,
         is_last=is_whole and end == ticket.upto,
-        stored_at_ms=ticket.copied_at_ms if is_copied else stored_at_ms,
+        stored_at_ms=ticket.copied_at_ms if is_copied else ticket.spoken_at_ms,
         epoch=epoch,
     )
 

@@ -136,10 +136,9 @@ class Remembering:
         """One round. Facts come before vectors: they are learnt as well while the vector store is away."""
         parts, storage = self._parts, self._storage
         epoch = await parts.users.epoch(ticket.ref.tenant, ticket.user) if ticket.user else 0
-        view = await self._look(ticket)
-        if view is None:
+        if await self._look(ticket) is None:
             return await self._undo(ticket, "gone")
-        page = await next_page(storage, ticket, stored_at_ms=view.updated_at_ms, epoch=epoch)
+        page = await next_page(storage, ticket, epoch=epoch)
         await self._forget(ticket)
         await self._learn(ticket, page)
         if (found := _found(await self._look(ticket), ticket)) is not None:
@@ -200,7 +199,8 @@ class Remembering:
             spans = [TurnSpan(ticket.remembered_to + 1, ticket.upto)] if ticket.upto > ticket.remembered_to else []
             await withdraw_outdated(self._storage, parts.facts, ticket, spans)
             return
-        await withdraw_life(parts.facts, ticket.ref, ticket.user)
+        if not await self._storage.has_aged(ticket.ref):  # of one that only grew old its user keeps the facts
+            await withdraw_life(parts.facts, ticket.ref, ticket.user)
         await parts.vectors.forget_life(ticket.ref)
         if ticket.user:
             await parts.vectors.of_user(ticket.ref.tenant, ticket.user)

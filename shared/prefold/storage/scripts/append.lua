@@ -102,7 +102,7 @@ if fresh > 0 then
   local asked = m.lu >= first
   m.lead = tonumber(string.match(ARGV[4], '%d+$'))
   note_pace(m, m.log - log_before, now)
-  m.updated = now
+  m.updated, m.spoken = now, now
   local over = m.tok > room(m)
   swapped = refit(m)
   if asked then m.luver = m.ver end

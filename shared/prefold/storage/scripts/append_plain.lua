@@ -18,7 +18,7 @@ do
         local rest = string.sub(packed, $WRITTEN_END)
         local inc = string.sub(rest, -$INC)
         local flow, lead = v[@flow] * math.exp(-math.max(0, now - v[@updated]) / $PACE_MS) + tokens * 100, string.match(ARGV[4], '%d+$')
-        v[@head], v[@log], v[@tok], v[@full], v[@updated] = seq, log, tok, v[@full] + tokens, now
+        v[@head], v[@log], v[@tok], v[@full], v[@updated], v[@spoken] = seq, log, tok, v[@full] + tokens, now, now
         v[@flow], v[@lead] = floor(flow), tonumber(lead)
         if v[@adapt] == 1 then
           local span = $PACE_MS * (1 - math.exp(-math.max($PACE_LEAST_MS, now - v[@created]) / $PACE_MS))

@@ -173,7 +173,7 @@ note_pace(m, 0, now)
 derive_anew(m, first - 1)
 owe_vectors(m, label, now, first, last, op == 'rewind')
 owe_memory(m, label, now, first, last)
-m.updated = now
+m.updated, m.spoken = now, now
 keep_life(m)
 save_state(m)
 return answer('ok', turns, first, last)

@@ -36,7 +36,7 @@ else
   if math.max(m.cov, m.nx) > upto or rest[1] then
     due_at(now)
   elseif m.idle > 0 and m.head > tonumber(string.match(rest[2] or '', '^%d+') or 0) then
-    due_at(math.max(now, m.updated + m.idle))
+    due_at(math.max(now, m.spoken + m.idle))
   else
     redis.call('ZREM', DUE, member)
     m.mdue = 0

@@ -22,7 +22,7 @@ local function new_state(incarnation, now, defaults)
   local hard, ratio, keep, idle, lead = string.match(defaults, '^(%d+) (%d+) (%d+) (%d+) (%d+)$')
   local adapts = ratio == '0'
   return {
-    inc = incarnation, created = now, updated = now, ends = 0,
+    inc = incarnation, created = now, updated = now, spoken = now, ends = 0,
     hard = tonumber(hard), ratio = adapts and MOST_RATIO or tonumber(ratio), keep = tonumber(keep), cal = 1000, seen = 0,
     adapt = adapts and 1 or 0, flow = 0, lead = tonumber(lead), want = 0, rest = 0,
     idle = tonumber(idle), mdue = 0,

@@ -21,8 +21,9 @@ local function write_rows()
   version = redis.call('HINCRBY', U_META, 'version', 1)
   each(2, function(id, row) redis.call('HSET', U_FACTS, id, row) end)
   each(1, function(id) redis.call('HDEL', U_FACTS, id) end)
-  each(1, function(digest) redis.call('SADD', U_SUPPRESSED, digest) end)
-  each(1, function(digest) redis.call('SREM', U_SUPPRESSED, digest) end)
+  each(1, function(digest) redis.call('ZADD', U_SUPPRESSED, version, digest) end)
+  each(1, function(digest) redis.call('ZREM', U_SUPPRESSED, digest) end)
+  redis.call('ZREMRANGEBYRANK', U_SUPPRESSED, 0, -MOST_SUPPRESSED - 1)
   each(1, function(id) redis.call('ZADD', U_UNINDEXED, version, id) end)
   if ARGV[4] == '' then redis.call('DEL', U_PROFILE) else redis.call('SET', U_PROFILE, ARGV[4]) end
   for i = 1, #KEYS do redis.call('PEXPIRE', KEYS[i], ARGV[3]) end

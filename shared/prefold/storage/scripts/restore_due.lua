@@ -52,7 +52,7 @@ if m then
   if memory[1] or memory[3] or math.max(m.cov, m.nx) > tonumber(memory[2] or 0) then
     put('remember', m.inc, now + (released.remember and 0 or grace))
   elseif m.idle > 0 and m.head > 0 and tonumber(string.match(memory[4] or '', '^%d+') or 0) < m.head then
-    put('remember', m.inc, math.max(now, m.updated + m.idle))
+    put('remember', m.inc, math.max(now, m.spoken + m.idle))
   end
   -- As extend_life has it, for a retention that is not known here.
   if is_unsure(m) then put('expire', m.inc, now + STAGE_ENDS_MS)

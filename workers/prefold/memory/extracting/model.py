@@ -8,7 +8,6 @@ import asyncio
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 import structlog
 
@@ -45,13 +44,6 @@ _LEAST_CONFIDENCE = 0.5
 _SELF = frozenset({"", "user", "the user", "i", "me", "self", "myself", "speaker", "我", "用户", "human", "person"})
 
 
-class HasRef(Protocol):
-    """What is needed of a ``MemoryTicket``."""
-
-    @property
-    def ref(self) -> SessionRef: ...
-
-
 @dataclass(slots=True)
 class Extraction:
     """What one pass found."""
@@ -76,10 +68,6 @@ class ModelExtractor:
         self._counter = counter or load_counter()
         self._chunk_tokens = chunk_tokens
 
-    async def extract(self, ticket: HasRef, turns: Sequence[StoredTurn], *, stored_at_ms: int = 0) -> list[Stated]:
-        """What the users of ``turns`` state about themselves."""
-        return (await self.run(ticket.ref, turns, stored_at_ms=stored_at_ms)).rows
-
     async def run(
         self,
         ref: SessionRef,
@@ -88,7 +76,7 @@ class ModelExtractor:
         stored_at_ms: int = 0,
         before: Sequence[StoredTurn] = (),
     ) -> Extraction:
-        """The same, with what was refused and what failed. Raises nothing for what a model does or does not do.
+        """What the users of ``turns`` state about themselves, what was refused and what failed. A model makes it raise nothing.
 
         ``before``: turns right before these; they are read for what is being played, and are sent nowhere.
         """
