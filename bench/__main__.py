@@ -9,12 +9,20 @@ from dataclasses import asdict
 from pathlib import Path
 
 from bench.appends import append_rows, client_rows, swap_rows
-from bench.background import dispatch_rows, embed_rows
+from bench.background import embed_rows
 from bench.builds import build_rows, memory_rows
-from bench.http import http_rows
+from bench.direct import direct_rows
+from bench.dispatch import dispatch_rows
+from bench.embed_throughput import pass_rows
+from bench.fairness import fairness_rows
+from bench.http import durable_rows, http_rows
+from bench.ingest import ingest_rows
 from bench.measure import Row
+from bench.memory import session_memory_rows
+from bench.metrics import metrics_rows
 from bench.reads import read_rows
 from bench.search_scale import search_rows
+from bench.startup import startup_rows
 
 Suite = Callable[[int], list[Row]]
 SUITES: Mapping[str, Suite] = {
@@ -23,18 +31,24 @@ SUITES: Mapping[str, Suite] = {
         *client_rows(1000 // scale),
         *append_rows("durable", 300 // scale),
     ],
+    "direct": lambda scale: direct_rows(3_000 // scale),
+    "memory": lambda scale: session_memory_rows(300 // scale),
     "swap": lambda scale: swap_rows(40 // scale),
     "read": lambda scale: read_rows(1000 // scale),
-    "http": lambda scale: http_rows(300 // scale),
-    "embed": lambda scale: embed_rows(400 // scale),
+    "http": lambda scale: [*http_rows(9_600 // scale), *durable_rows(3_200 // scale)],
+    "metrics": lambda scale: metrics_rows(800 // scale),
+    "embed": lambda scale: [*embed_rows(400 // scale), *pass_rows(200 // scale)],
     "search": lambda scale: search_rows(100_000 // scale),
+    "startup": lambda scale: startup_rows(1 if scale > 1 else 3),
     "dispatch": lambda scale: dispatch_rows(20_000 // scale),
+    "ingest": lambda scale: ingest_rows(5_000 // scale),
+    "dispatch_fairness": lambda scale: fairness_rows(50_000 // scale),
     "builds": lambda scale: [*build_rows(), *memory_rows(max(10_000, 30_000 // scale), (1, 16))],
 }
 """By name; ``scale`` divides the number of calls."""
 
 
-SCENARIOS = ("beam_context", "paced", "recall", "reduction")
+SCENARIOS = ("beam_context", "paced", "recall", "reduction", "side_by_side", "simulation", "unit_costs")
 """Each with arguments of its own: ``bench paced --help``. They take minutes, so only those run that are named."""
 
 
@@ -45,7 +59,7 @@ def main(argv: list[str]) -> int:
         return int(scenario.main(argv[1:]))
     parser = argparse.ArgumentParser(
         prog="bench",
-        description="Each hop against its floor, in one run. Apart from these: bench beam_context, paced, recall, reduction.",
+        description="Each hop against its floor, in one run. Apart from these: bench beam_context, paced, recall, reduction, side_by_side, simulation.",
     )
     parser.add_argument("names", nargs="*", choices=[*SUITES, []], help="all by default")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also as JSON; '-' for standard output")

@@ -32,7 +32,7 @@ from prefold.worker.waiting import waiting
 
 TENANT = "bench"
 SLOW = 63
-_WORDS = (
+WORDS = (
     "parcel warehouse Leipzig Tuesday claim carrier order customer refund invoice address window driver depot label "
     "scanner morning answer ticket agent budget email deadline city allergy route weight customs form signature"
 ).split()
@@ -138,7 +138,7 @@ def _turns(tokens: int) -> list[PreparedTurn]:
     total = 0
     while total < tokens:
         number = len(made)
-        words = [_WORDS[(number * 7 + at * (1 + number % 5)) % len(_WORDS)] for at in range(180)]
+        words = [WORDS[(number * 7 + at * (1 + number % 5)) % len(WORDS)] for at in range(180)]
         text = (
             ". ".join(" ".join(words[at : at + 12]).capitalize() for at in range(0, 180, 12)) + f". Order A-{number}."
         )

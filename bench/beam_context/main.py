@@ -14,10 +14,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from bench.beam_context.judging import ABILITIES, Needed, needed
+from prefold.client import Prefold
 from prefold.client.results import JsonObject
 from prefold.evaluation.contexts import seen_context
 from prefold.evaluation.gateways import own_gateway
-from prefold.evaluation.memory_client import MemoryClient
 from prefold.evaluation.played import PlayedSession
 from prefold.evaluation.seen import Seen
 from prefold.evaluation.shapes import Session
@@ -95,7 +95,7 @@ def _print(limit: int, budget: int | None, table: Table) -> None:
     print("missed: " + (", ".join(table.missed) or "none"), flush=True)
 
 
-def _measure(client: MemoryClient, name: str, limit: int, tables: Tables) -> None:
+def _measure(client: Prefold, name: str, limit: int, tables: Tables) -> None:
     played = PlayedSession(
         real_name=name, real_user=f"user-{name}", asked=Session(hard_limit_tokens=limit), client=client, seed=name,
         patience_seconds=_PATIENCE_SECONDS,

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
-from bench.paced.plan import Scale
+from bench.paced.plan import MEDIAN_SECONDS, P95_SECONDS, Scale
 from bench.paced.report import Outcome, told
 from bench.paced.run import run
+from bench.reduction.figures import percentile
 
 
 def main(argv: Sequence[str]) -> int:
@@ -25,6 +26,8 @@ def main(argv: Sequence[str]) -> int:
         fail_share=given.fail_share,
         soft_ratio=given.soft_ratio,
         http_share=given.http_share,
+        model_median_seconds=given.model_median,
+        model_p95_seconds=given.model_p95,
     )
     outcome = asyncio.run(run(scale, int(os.environ.get("PREFOLD_SEED", "1"))))
     print(told(outcome))
@@ -47,7 +50,10 @@ def _as_json(outcome: Outcome) -> dict[str, object]:
         },
         "waiting_appends": outcome.waiting_appends,
         "stalls": asdict(outcome.stalls),
-        "builds": {**asdict(outcome.builds), "seconds": None},
+        "builds": {
+            **asdict(outcome.builds),
+            "seconds": {f"p{share}": percentile(outcome.builds.seconds, share / 100) for share in (50, 75, 90, 95)},
+        },
         "calls": len(outcome.calls),
         "run_seconds": outcome.run_seconds,
         "load": outcome.load,
@@ -64,6 +70,10 @@ def _arguments(argv: Sequence[str]) -> argparse.Namespace:
         "--spread", type=float, default=2160.0, help="sessions begin within so many seconds of the story"
     )
     parser.add_argument("--workers", type=int, default=2, help="processes that write summaries")
+    parser.add_argument(
+        "--model-median", type=float, default=MEDIAN_SECONDS, help="of the model's calls, in s of the story"
+    )
+    parser.add_argument("--model-p95", type=float, default=P95_SECONDS, help="likewise")
     parser.add_argument("--fail-share", type=float, default=0.0, help="of the model's calls")
     parser.add_argument("--soft-ratio", type=float, default=None, help="fixed; default: as the product decides")
     parser.add_argument("--http-share", type=float, default=0.2, help="of the sessions, by way of the gateway")

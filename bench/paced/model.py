@@ -3,7 +3,7 @@
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 
 from bench.paced.figures import ModelCall
-from bench.paced.plan import MEDIAN_SECONDS, P95_SECONDS, Scale
+from bench.paced.plan import Scale
 from bench.reduction.sources import ROOT
 from prefold.stack.leash import leashed
 
@@ -41,10 +41,31 @@ def _call(entry: dict[str, Any]) -> ModelCall:
 
 @contextmanager
 def running_model(scale: Scale, seed: int) -> Iterator[RunningModel]:
-    """A process of its own, gone at the end."""
-    command = [sys.executable, "-m", "tests.support.messages_api", "--port", "0", "--brain", "faithful"]
-    command += ["--latency-median", str(scale.scaled(MEDIAN_SECONDS)), "--latency-p95", str(scale.scaled(P95_SECONDS))]
-    command += ["--fail-share", str(scale.fail_share), "--seed", str(seed), "--keep", str(_KEPT_CALLS)]
+    """As slow, and failing as often, as ``scale`` says."""
+    arguments = ["--brain", "faithful", "--fail-share", str(scale.fail_share), "--seed", str(seed)]
+    arguments += [
+        "--latency-median",
+        str(scale.scaled(scale.model_median_seconds)),
+        "--latency-p95",
+        str(scale.scaled(scale.model_p95_seconds)),
+    ]
+    with served_model(arguments) as model:
+        yield model
+
+
+@contextmanager
+def served_model(arguments: Sequence[str]) -> Iterator[RunningModel]:
+    """A process of its own, gone at the end; ``arguments`` of ``python -m tests.support.messages_api``."""
+    command = [
+        sys.executable,
+        "-m",
+        "tests.support.messages_api",
+        "--port",
+        "0",
+        "--keep",
+        str(_KEPT_CALLS),
+        *arguments,
+    ]
     path = os.pathsep.join((str(ROOT), os.environ.get("PYTHONPATH", "")))
     process = subprocess.Popen(
         leashed(command),

@@ -36,6 +36,8 @@ class Scale:
     """Of the model's calls."""
     soft_ratio: float | None = None
     """None: as the product decides."""
+    model_median_seconds: float = MEDIAN_SECONDS
+    model_p95_seconds: float = P95_SECONDS
 
     @property
     def seconds_per_token(self) -> float:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from bench.paced.figures import BuildEvents, ModelCall, PacedFigures, Stalls
-from bench.paced.plan import MEDIAN_SECONDS, P95_SECONDS, SOFT_SHARE, SOFT_TO_HARD_SECONDS, Scale
+from bench.paced.plan import SOFT_SHARE, SOFT_TO_HARD_SECONDS, Scale
 from bench.reduction.figures import percentile
 
 LEAST_READY = 0.99
@@ -83,7 +83,10 @@ def _setting(outcome: Outcome) -> _Rows:
     yield "sessions", f"{scale.sessions}, {scale.http_share:.0%} of them over HTTP; {scale.workers} compact workers"
     yield "limit", f"{scale.hard_limit} tokens; soft threshold {threshold}"
     yield "time", f"× {scale.time_factor:.3g}"
-    yield "model", f"median {MEDIAN_SECONDS:g} s, p95 {P95_SECONDS:g} s; {scale.fail_share:.0%} of calls fail"
+    yield (
+        "model",
+        f"median {scale.model_median_seconds:g} s, p95 {scale.model_p95_seconds:g} s; {scale.fail_share:.0%} of calls fail",
+    )
     yield "pace", f"at least {SOFT_TO_HARD_SECONDS:g} s from {SOFT_SHARE:g} of the limit to all of it"
     yield (
         "machine",

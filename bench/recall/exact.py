@@ -16,8 +16,9 @@ import numpy as np
 from bench.recall.sets import Talk
 from prefold.embedding import Embedder, Matrix, Vector
 from prefold.recall import index_turn
-from prefold.recall.bag import unpacked
+from prefold.recall.bag import columns, unpacked
 from prefold.recall.fuse import WordScale
+from prefold.recall.matrix import WordMatrix
 from prefold.recall.question import Question
 from prefold.recall.ranking import Ranking
 from prefold.recall.retrieval import Candidate
@@ -42,6 +43,7 @@ class ExactTalk:
         ]
         self._rows = self._kept("d", [turn.text for _, turn in self.turns], embedder.embed_documents)
         self._bags = [unpacked(turn.words().bag) for _, turn in self.turns]
+        self._columns = columns(self._bags)
         self._payloads = [self._payload(place) for place in range(len(self.turns))]
         self._frequency = Counter(word for bag in self._bags for word in set(bag.ids.tolist()))
         self.queries = self._kept("q", [asked.text for asked in talk.asked], self._each_query)
@@ -55,9 +57,9 @@ class ExactTalk:
             for payload, cosine, bag in zip(self._payloads, self._rows @ vector, self._bags, strict=True)
         ]
         idf, words = self._idf(question)
-        ranking = Ranking(question, candidates, idf, words, weights)
+        ranking = Ranking(question, candidates, WordMatrix.of(self._columns, idf), words, weights)
         scores = ranking.scores(ranking.word_shares())
-        order = best_without_copies(candidates, scores, min(MOST, len(candidates)))
+        order = best_without_copies(candidates, self._columns, scores, min(MOST, len(candidates)))
         return [int(candidates[place].payload["seq"]) - 1 for place, _ in order]
 
     def _idf(self, question: Question) -> tuple[dict[int, float], WordScale]:

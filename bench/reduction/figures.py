@@ -68,6 +68,9 @@ class TalkFigures:
     ready: int = 0
     over_limit: int = 0
     """Contexts that were served above the limit."""
+    read_tokens: int = 0
+    written_tokens: int = 0
+    """By a model, as it reported them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,6 +94,9 @@ class Talk:
         self.figures.builds.waiting += self._waits
         view = await self._sessions.view(TENANT, self._session)
         self.figures.crossings, self.figures.ready = view.limit_crossings, view.ready_crossings
+        usage = view.usage
+        self.figures.read_tokens = usage.input_tokens + usage.cache_read_tokens + usage.cache_write_tokens
+        self.figures.written_tokens = usage.output_tokens
         return self.figures
 
     async def _note(self, result: AppendResult) -> None:
