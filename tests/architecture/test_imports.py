@@ -60,7 +60,8 @@ def test_the_import_contracts_hold() -> None:
 def test_an_extra_brings_all_that_its_processes_import(root: str) -> None:
     ours = {path.name for path in portions() if path.parent.parent.name == root}
     declared = _names(PROJECT["dependencies"] + PROJECT["optional-dependencies"][root.removesuffix("s")])
-    assert distributions_of(third_party_modules_of(ours)) - declared <= OPTIONAL
+    traces = _closure(_names(PROJECT["optional-dependencies"]["traces"]))
+    assert distributions_of(third_party_modules_of(ours)) - declared <= OPTIONAL | traces
 
 
 def test_the_client_and_the_command_need_only_the_base_dependencies() -> None:
@@ -73,7 +74,7 @@ def test_the_client_and_the_command_need_only_the_base_dependencies() -> None:
         and top.isidentifier()
         and not {owner.lower().replace("_", "-") for owner in owners} & allowed
     )
-    assert {"pydantic", "redis", "structlog", "orjson"} <= set(blocked)
+    assert {"pydantic", "structlog", "orjson"} <= set(blocked)
     _run_python(
         f"""
 import sys

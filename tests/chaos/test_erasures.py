@@ -33,7 +33,7 @@ from tests.support.waiting import wait_until
 TURNS_OF_A_DIGEST = 8
 """A session with fewer may have said too little for one."""
 
-SHORT = Scale(erasures=16, at_once=9, waits_for_grace=False, users=2)
+SHORT = Scale(erasures=10, at_once=7, waits_for_grace=False, users=2)
 LONG = Scale(erasures=500, at_once=24, waits_for_grace=True, users=40)
 
 
@@ -65,7 +65,7 @@ def stores(stack: EmbeddedStack) -> Iterator[Stores]:
 @pytest.mark.parametrize(
     "scale",
     [
-        pytest.param(SHORT, id="16", marks=pytest.mark.timeout(180)),
+        pytest.param(SHORT, id="10", marks=pytest.mark.timeout(180)),
         pytest.param(LONG, id="500", marks=[pytest.mark.long, pytest.mark.timeout(1800)]),
     ],
 )

@@ -11,8 +11,10 @@ from pathlib import Path
 
 import httpx
 import pytest
+from redis import Redis
 
 from prefold.stack.places import free_port
+from prefold.storage.keys import SessionKeys
 from tests.e2e.test_stack import running
 from tests.support.logged_roles import logged_role
 from tests.support.processes import descendants, is_running
@@ -74,6 +76,56 @@ def _is_refused(host: str, port: int) -> bool:
             return False
     except OSError:
         return True
+
+
+PUBLISHERS = 4
+
+
+def test_a_gateway_that_is_told_to_stop_under_load_keeps_all_that_it_acknowledged(
+    tmp_path: Path, redis_url: str, queue_url: str
+) -> None:
+    acknowledged: list[tuple[str, str]] = []
+    odd: list[str] = []
+    with logged_role(tmp_path, "gateway", redis_url, queue_url, port="0", durability="fast") as role:
+        url = str((wait_until("the gateway is ready", lambda: role.said("gateway_ready"), timeout=30) or {})["url"])
+        publishers = [
+            threading.Thread(target=_publish_to, args=(url, f"s{number}", acknowledged, odd))
+            for number in range(PUBLISHERS)
+        ]
+        for one in publishers:
+            one.start()
+        wait_until("it is busy", lambda: len(acknowledged) > 100, timeout=30)
+        began = time.monotonic()
+        role.process.send_signal(signal.SIGTERM)
+        assert role.process.wait(STOP_SECONDS) == 0
+        tell(
+            f"gateway under load: ended after {time.monotonic() - began:.2f} s, {len(acknowledged)} turns acknowledged"
+        )
+        for one in publishers:
+            one.join()
+        assert odd == []
+        assert not [line for line in role.text().splitlines() if '"level": "error"' in line or "Traceback" in line]
+    with Redis.from_url(redis_url) as client:
+        for session in {session for session, _ in acknowledged}:
+            entries = client.xrange(SessionKeys.of("default", session).turns)
+            stored = [fields[b"r"].split(b"\n")[0].split(b" ")[-1].decode() for _, fields in entries]
+            assert len(stored) == len(set(stored))
+            assert {turn for owner, turn in acknowledged if owner == session} <= set(stored)
+
+
+def _publish_to(url: str, session: str, acknowledged: list[tuple[str, str]], odd: list[str]) -> None:
+    """Until nobody listens any more. A call that was taken is answered; one that was not is cut off before its answer."""
+    with httpx.Client(base_url=url, timeout=10) as client:
+        for number in range(20_000):
+            turn = {"id": f"t{number}", "role": "user", "content": "The harbour is full of gulls."}
+            try:
+                answer = client.post(f"/v1/sessions/{session}/turns", json=turn)
+            except (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+                return
+            if answer.status_code != 201:
+                odd.append(f"{answer.status_code} {answer.text[:200]}")
+                return
+            acknowledged.append((session, turn["id"]))
 
 
 @pytest.mark.long

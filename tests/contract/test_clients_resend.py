@@ -13,9 +13,11 @@ from redis import exceptions
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from prefold.client.direct.blocking_redis import complete, connect_blocking
 from prefold.jobs import queue_connection
 from prefold.storage.client import connect
 from prefold.storage.hot import HotClient
+from prefold.storage.lean import Lean
 from prefold.storage.replicated import ReplicatedWrites
 from tests.support.sources import ROOT, source_files
 
@@ -51,6 +53,19 @@ async def replicated(url: str) -> AsyncIterator[Send]:
 async def queue(url: str) -> AsyncIterator[Send]:
     with closing(queue_connection(url, reply_timeout=LATE)) as client:
         yield lambda: asyncio.to_thread(client.execute_command, *COUNT)
+
+
+@asynccontextmanager
+async def direct(url: str) -> AsyncIterator[Send]:
+    client, sessions = connect_blocking(url, LATE.total_seconds(), timedelta(0))
+    lean_writes = sessions._hot
+    assert lean_writes is not None
+    with closing(client):
+        yield lambda: asyncio.to_thread(lambda: complete(_sent(lean_writes)))
+
+
+async def _sent(lean_writes: Lean) -> object:
+    return await lean_writes.execute(COUNT)
 
 
 @asynccontextmanager
@@ -112,7 +127,7 @@ async def times_sent(opened: Opened) -> int:
         return server.received[b"INCR"] + server.received[b"EVALSHA"]
 
 
-@pytest.mark.parametrize("opened", [general, lean, replicated, queue])
+@pytest.mark.parametrize("opened", [general, lean, replicated, queue, direct])
 async def test_a_command_whose_reply_does_not_come_is_not_sent_again(opened: Opened) -> None:
     assert await times_sent(opened) == 1
 
@@ -132,7 +147,7 @@ async def test_after_a_lost_connection_it_goes_out_again_a_few_times_within_a_se
 
     async with await asyncio.start_server(hang_up, "127.0.0.1", 0) as rude:
         url = f"redis://127.0.0.1:{rude.sockets[0].getsockname()[1]}"
-        for made in (general, lean, queue):
+        for made in (general, lean, queue, direct):
             opened = 0
             async with asyncio.timeout(5), made(url) as send:
                 with pytest.raises(exceptions.ConnectionError):

@@ -9,7 +9,7 @@ from redis.asyncio import Redis
 
 from prefold.dispatcher.ports import DueSets, Jobs
 from prefold.dispatcher.ports import TurnEvents as Events
-from prefold.jobs import JobQueue, queue_connection
+from prefold.jobs import Ask, JobQueue, queue_connection
 from prefold.storage.due import DueSets as StoredDueSets
 from prefold.storage.embed_types import EmbedSpan
 from prefold.storage.events import TurnEvents
@@ -80,6 +80,19 @@ async def test_an_event_is_handed_out_once_and_stays_pending_until_it_is_acknowl
     assert await bench.events.pending("d1") == []
 
 
+async def test_more_of_a_partition_and_its_end_can_be_read(bench: EventBench) -> None:
+    await bench.events.ensure_groups()
+    for seq in range(1, 6):
+        await bench.publish(A, seq)
+    home = SessionKeys.of("acme", "a").partition
+    (first,) = await bench.events.read("d1", 1, 1)
+    more = await bench.events.read_more("d1", 2, [home])
+    assert [one.first_seq for one in (first, *more)] == [1, 2, 3]
+    assert await bench.events.read_more("d1", 2, [(home + 1) % PARTITIONS]) == []
+    assert {one.first_seq for one in await bench.events.newest([home], 2)} == {4, 5}
+    assert await bench.events.pending("d1") == [first, *more], "what was only looked at is nobody's"
+
+
 async def test_acknowledging_nothing_is_legal(bench: EventBench) -> None:
     await bench.events.ack([])
 
@@ -93,20 +106,24 @@ def jobs(request: pytest.FixtureRequest) -> Iterator[Jobs]:
         yield JobQueue(connection)
 
 
+SPANS = [EmbedSpan("acme", "a", "a1", 1, 2)]
+
+
 def test_a_job_that_is_asked_for_waits_in_its_queue(jobs: Jobs) -> None:
     before = jobs.depth("embed"), jobs.depth("compact")
-    assert jobs.embed([EmbedSpan("acme", "a", "a1", 1, 2)], occasion="events")
-    assert jobs.compact([A], occasion="7")
-    assert jobs.expire([A], occasion="7")
+    asks = [Ask.embed(SPANS, "events"), Ask.sessions("compact", [A], "7"), Ask.sessions("expire", [A], "7")]
+    assert jobs.put(asks) == [True, True, True]
     assert (jobs.depth("embed"), jobs.depth("compact")) == (before[0] + 2, before[1] + 1)
 
 
 def test_the_same_job_on_the_same_occasion_is_not_put_twice(jobs: Jobs) -> None:
-    spans = [EmbedSpan("acme", "a", "a1", 1, 2)]
-    assert jobs.embed(spans, occasion="events")
-    assert not jobs.embed(spans, occasion="events")
-    assert jobs.embed(spans, occasion="due-1")
+    assert jobs.put([Ask.embed(SPANS, "events"), Ask.embed(SPANS, "events")]) == [True, False]
+    assert jobs.put([Ask.embed(SPANS, "events"), Ask.embed(SPANS, "due-1")]) == [False, True]
     assert jobs.depth("embed") == 2
+
+
+def test_nothing_may_be_asked_for(jobs: Jobs) -> None:
+    assert jobs.put([]) == []
 
 
 @dataclass
@@ -158,3 +175,13 @@ async def test_the_oldest_come_first_and_no_more_than_asked_for(due: DueBench) -
     await due.put(compact)
     assert await due.due_sets.due(9, 1, [embed.partition]) == [compact]
     assert await due.due_sets.due(9, 2, [embed.partition]) == [compact, embed]
+
+
+async def test_beyond_the_oldest_the_newest_are_found(due: DueBench) -> None:
+    kinds = ("embed", "compact", "remember", "expire")
+    items = [item("a", kind, at_ms) for at_ms, kind in enumerate(kinds, start=1)]
+    for one in items:
+        await due.put(one)
+    beyond = await due.due_sets.beyond(3, 1, [items[0].partition])
+    assert items[2] in beyond
+    assert items[3] not in beyond, "its time has not come"

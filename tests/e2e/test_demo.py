@@ -48,8 +48,10 @@ def test_the_demo_swaps_serves_nothing_over_the_limit_and_leaves_nothing_behind(
 
 
 @pytest.mark.timeout(120)
-def test_a_plain_replay_of_several_files_ends_with_their_table(temporary: Path) -> None:
-    files = [str(EXAMPLES / name) for name in ("openai_chat.jsonl", "support.jsonl")]
+def test_a_plain_replay_of_several_files_ends_with_their_table(temporary: Path, tmp_path: Path) -> None:
+    short = tmp_path / "short.jsonl"
+    short.write_text("".join((EXAMPLES / "support.jsonl").read_text().splitlines(keepends=True)[:60]))
+    files = [str(EXAMPLES / "openai_chat.jsonl"), str(short)]
     command = [*PREFOLD, "replay", *files, "--limits", "2000,8000", "--rate", "0", "--jobs", "2"]
     done = subprocess.run(command, env=environment(temporary), capture_output=True, text=True, check=False)
 
@@ -58,8 +60,8 @@ def test_a_plain_replay_of_several_files_ends_with_their_table(temporary: Path) 
     assert [row[:3] for row in rows[1:5]] == [
         ["openai_chat", "2,000", "12"],
         ["openai_chat", "8,000", "12"],
-        ["support", "2,000", "189"],
-        ["support", "8,000", "189"],
+        ["short", "2,000", "60"],
+        ["short", "8,000", "60"],
     ]
     assert all(row[-3:] == ["0", "0", "0"] for row in rows[1:5])
 
@@ -83,7 +85,11 @@ def running_demo(temporary: Path) -> Iterator[subprocess.Popen[str]]:
 
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize(
-    ("number", "to_the_group"), [(signal.SIGINT, True), (signal.SIGTERM, False)], ids=["ctrl-c", "kill"]
+    ("number", "to_the_group"),
+    [
+        pytest.param(signal.SIGINT, True, id="ctrl-c"),
+        pytest.param(signal.SIGTERM, False, id="kill", marks=pytest.mark.long),
+    ],
 )
 def test_an_interrupted_demo_leaves_no_process_and_no_file(
     temporary: Path, number: signal.Signals, to_the_group: bool

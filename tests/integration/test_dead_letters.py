@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -211,7 +212,7 @@ async def test_more_turns_help_a_refused_summary_and_nothing_else(sessions: Sess
 
 
 def arguments(redis_url: str, queue_url: str, *rest: str) -> list[str]:
-    return [*rest, "--redis-url", redis_url, "--queue-url", queue_url]
+    return [*rest, "--redis-url", redis_url, "--queue-url", queue_url, "--audit-file", os.devnull]
 
 
 async def prepared(redis_url: str) -> DeadLetter:
@@ -245,7 +246,7 @@ async def test_the_command_finds_a_stack_that_runs_on_its_data_folder(
 ) -> None:
     await prepared(redis_url)
     Addresses(redis_url, queue_url, "http://127.0.0.1:1").write(tmp_path)
-    assert await run(["replay", "--all", "--data-dir", str(tmp_path)]) == 0
+    assert await run(["replay", "--all", "--data-dir", str(tmp_path), "--audit-file", os.devnull]) == 0
     assert capsys.readouterr().out.endswith("2 pieces of work given another try\n")
 
 

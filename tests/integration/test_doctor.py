@@ -26,7 +26,8 @@ from prefold.stack.redis_server import queue_options, session_options
 from prefold.stack.settings import StackSettings
 from prefold.storage import connect_sessions
 from prefold.storage.events import GROUP
-from prefold.storage.keys import PartitionKeys, SessionKeys
+from prefold.storage.keys import LAYOUT_KEY, PartitionKeys, SessionKeys
+from prefold.storage.layout import LAYOUT
 from tests.support.redis import RunningRedis, running_redis
 from tests.support.replicas import replicated_pair
 from tests.support.storage import SESSION, TENANT, append, turn
@@ -145,6 +146,17 @@ def test_each_setting_that_breaks_a_promise_is_named_with_what_mends_it(
         assert mend in findings["sessions", name]["mend"]
         assert prefold(["doctor", *deployment.flags()]) == 1
         assert "1 are not as promised" in capsys.readouterr().out
+
+
+def test_a_store_of_another_layout_is_named(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
+    with Redis.from_url(deployment.sessions.url) as client:
+        client.set(LAYOUT_KEY, LAYOUT + 1)
+        try:
+            code, findings = examine(capsys, deployment.flags())
+        finally:
+            client.delete(LAYOUT_KEY)
+    assert (code, ill(findings)) == (1, {("sessions", "layout"): "wrong"})
+    assert f"holds layout {LAYOUT + 1}" in findings["sessions", "layout"]["found"]
 
 
 def test_a_fast_deployment_needs_no_log(deployment: Deployment, capsys: pytest.CaptureFixture[str]) -> None:
@@ -307,7 +319,7 @@ def test_a_stack_leaves_its_addresses_to_its_user_alone_and_takes_them_back(tmp_
     stack = EmbeddedStack(StackSettings(data_dir=tmp_path, port=0), report=lambda _: None)
     try:
         assert Addresses.read(tmp_path) == Addresses(
-            stack.redis_url, stack.queue_url, stack.qdrant_url, stack.qdrant_api_key
+            stack.redis_url, stack.queue_url, stack.qdrant_url, stack.qdrant_api_key, stack.gateway_url
         )
         assert (tmp_path / "addresses.json").stat().st_mode & 0o777 == 0o600
     finally:

@@ -10,9 +10,9 @@ import pytest
 from httpx import Response
 from redis.asyncio import Redis
 
+from prefold.conversation.accepting import prepare_body
 from prefold.errors import UnavailableError
 from prefold.gateway.api import operations_of
-from prefold.gateway.turn_calls import prepare
 from prefold.stack.redis_server import session_options
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.types import SessionOptions
@@ -193,7 +193,7 @@ async def test_an_append_writes_at_most_six_times_its_body_and_a_thousand_bytes_
         await sessions.commit_build(await begin(sessions, ref), summary())  # from here each turn is written to both
         await sessions.open(TENANT, "s1", SessionOptions(hard_limit_tokens=10_000_000))
         raw = orjson.dumps({"turns": turns})
-        prepared = await asyncio.to_thread(prepare, raw, load_counter(), gateway_settings())
+        prepared = await asyncio.to_thread(prepare_body, raw, load_counter(), gateway_settings())
         before = await sizes(redis)
         await sessions.append(TENANT, "s1", prepared)
         for now, then in zip(await sizes(redis), before, strict=True):

@@ -12,10 +12,10 @@ from httpx import Response
 from redis.asyncio import Redis
 
 from prefold.errors import ConfigurationError, UnavailableError
-from prefold.gateway.durability import watched_store
 from prefold.stack.redis_server import session_options, with_options
 from prefold.storage import connect_sessions
 from prefold.storage.keys import SessionKeys
+from prefold.storage.watching import watched_store
 from tests.support.gateway import Served, gateway_settings, served_gateway
 from tests.support.redis import RunningRedis, running_redis
 from tests.support.replicas import Pair, replicated_pair

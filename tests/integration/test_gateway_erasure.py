@@ -17,7 +17,7 @@ from prefold.jobs.dead_letters import DeadLetter, DeadLetters
 from prefold.stack.redis_server import with_options
 from prefold.storage import Sessions
 from prefold.storage.events import GROUP, TurnEvents
-from prefold.storage.keys import SessionKeys, UserKeys, partition_of, partition_tag, slot_of, slot_of_key
+from prefold.storage.keys import SessionKeys, TenantKeys, UserKeys, partition_of, partition_tag, slot_of, slot_of_key
 from prefold.storage.store_files import FileKind, KeptFiles, Started, StoreFiles
 from prefold.storage.types import ErasedSession, SessionRef
 from tests.support.gateway import Served, served_gateway
@@ -340,9 +340,9 @@ async def test_on_a_cluster_the_server_of_the_session_is_the_one_that_is_asked(c
             assert "files of its replicas" in until
 
 
-@pytest.mark.parametrize("erased", ["", "/turns/m1"], ids=["session", "turn"])
-async def test_on_a_cluster_the_server_of_its_user_is_asked_too(
-    cluster_url: str, monkeypatch: pytest.MonkeyPatch, erased: str
+@pytest.mark.parametrize(("erased", "is_published"), [("", False), ("", True), ("/turns/m1", False)])
+async def test_on_a_cluster_the_servers_of_its_user_and_of_its_ingest_stream_are_asked_too(
+    cluster_url: str, monkeypatch: pytest.MonkeyPatch, erased: str, is_published: bool
 ) -> None:
     asked: list[str] = []
     write_anew = StoreFiles.write_anew
@@ -357,8 +357,13 @@ async def test_on_a_cluster_the_server_of_its_user_is_asked_too(
         await served.client.put(f"/v1/sessions/{session}", json={"user": user})
         await served.client.post(f"/v1/sessions/{session}/turns", json=TURN)
         await know_of(served, (await served.sessions.view("default", session)).ref, user)
+        if is_published:
+            await served.sessions.client.set(TenantKeys.of("default").ingest_used, "", px=60_000)
         assert (await served.client.delete(f"/v1/sessions/{session}{erased}")).json()["facts_withdrawn"] == 1
-        assert len(set(asked)) == 2
+        held = [SessionKeys.of("default", session).meta, UserKeys.of("default", user).meta]
+        held += [TenantKeys.of("default").ingest] if is_published else []
+        assert set(asked) == set(map(StoreFiles(served.sessions.client).place, held))
+        assert len(set(asked)) >= 2
         await served.client.delete(f"/v1/sessions/{session}")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from prefold.gateway.finding import Hit
 from tests.support.gateway import Served, served_gateway
+from tests.support.metrics import Scrape
 
 
 @pytest.fixture
@@ -146,15 +147,19 @@ async def test_a_search_says_when_to_try_again_while_the_vectors_are_away(served
 async def test_the_process_lives_and_is_ready(served: Served) -> None:
     assert (await served.client.get("/livez")).json()["status"] == "ok"
     ready = await served.client.get("/readyz")
-    assert (ready.status_code, ready.json()) == (200, {"status": "ok", "checks": {"sessions": "ok", "counter": "ok"}})
+    assert (ready.status_code, ready.json()) == (
+        200,
+        {"status": "ok", "checks": {"sessions": "ok", "layout": "ok", "counter": "ok"}},
+    )
 
 
 async def test_metrics_count_by_route_and_never_by_name(served: Served) -> None:
+    before = Scrape((await served.client.get("/metrics")).text)
     await publish(served, "very-secret-name", "hello")
     await served.client.get("/v1/nothing-of-the-kind")
     text = (await served.client.get("/metrics")).text
-    line = 'prefold_http_requests_total{method="POST",route="/v1/sessions/{session}/turns",status="201"} 1'
-    assert line in text.splitlines()
-    assert 'prefold_http_requests_total{method="",route="",status="404"} 1' in text.splitlines()
+    name, turns = "prefold_http_requests_total", "/v1/sessions/{session}/turns"
+    for labels in ({"method": "POST", "route": turns, "status": "201"}, {"method": "", "route": "", "status": "404"}):
+        assert Scrape(text).value(name, **labels) - before.value(name, **labels) == 1
     assert "secret" not in text
     assert "nothing-of" not in text

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from prefold.gateway.callers import THIS_MACHINE, Caller
 from prefold.gateway.credentials import KeyRing
 from prefold.gateway.erasure_calls import SessionErasing
 from prefold.gateway.finding import Hit
@@ -179,11 +180,11 @@ async def test_a_session_that_somebody_else_begins_meanwhile_under_the_same_name
         await served.client.delete("/v1/sessions/s1")
     run, pending = SessionErasing.run, [True]
 
-    async def run_late(erasing: SessionErasing, tenant: str, session: str, **given: Any) -> Any:
+    async def run_late(erasing: SessionErasing, caller: Caller, session: str, **given: Any) -> Any:
         if pending and pending.pop():
-            await served.sessions.erase(tenant, session)
+            await served.sessions.erase(caller.tenant, session)
             await talk(served, session, "bob")
-        return await run(erasing, tenant, session, **given)
+        return await run(erasing, caller, session, **given)
 
     monkeypatch.setattr(SessionErasing, "run", run_late)
     assert (await erase(served))["sessions_left"] == []
@@ -212,7 +213,7 @@ async def test_without_time_for_all_sessions_the_list_stands_for_a_repeat(served
         await talk(served, f"s{n}")
     await served.client.post(f"{USER}/facts", json=LIVES)
     erasing = UserErasing(served.sessions, _Never(), served.index)
-    made = await erasing.run("default", "ada", within_seconds=-1)
+    made = await erasing.run(THIS_MACHINE, "ada", within_seconds=-1)
     assert (made.is_cut_short, sorted(made.sessions_left), made.facts_left) == (True, ["s0", "s1", "s2"], 1)
     assert made.findings().is_reopened is False
     assert sorted((await erase(served))["sessions"]) == ["s0", "s1", "s2"]
@@ -221,7 +222,7 @@ async def test_without_time_for_all_sessions_the_list_stands_for_a_repeat(served
 class _Never(SessionErasing):
     def __init__(self) -> None: ...
 
-    async def run(self, tenant: str, session: str, *, incarnation: str = "") -> Any:
+    async def run(self, caller: Caller, session: str, *, incarnation: str = "") -> Any:
         raise AssertionError("there was no time for it")
 
 

@@ -2,17 +2,22 @@
 
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from redis import Redis
+from rq import Retry
 from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from prefold.errors import UnavailableError
 from prefold.jobs import (
     COMPACT_JOB,
+    COMPACT_QUEUE,
     EMBED_JOB,
+    EMBED_QUEUE,
+    Ask,
     JobQueue,
     JobQueueOptions,
     QueueName,
@@ -129,3 +134,47 @@ def test_a_queue_that_hangs_says_so_within_seconds() -> None:
                     jobs.embed(SPANS, occasion="events")
             finally:
                 server.thaw()
+
+
+def test_many_jobs_are_put_at_once_in_their_order_and_some_before_all_that_waits(
+    connection: Redis, jobs: JobQueue
+) -> None:
+    asks = [Ask.sessions("compact", [SessionRef("acme", f"s{number}", "i")], "1") for number in range(5)]
+    assert jobs.put(asks) == [True] * 5
+    first = replace(Ask.sessions("compact", [SessionRef("quiet", "s", "i")], "1"), at_front=True)
+    assert jobs.put([first, asks[0]]) == [True, False]
+    waiting = hint_queue(COMPACT_QUEUE, connection).get_job_ids()
+    assert waiting == [one.id for one in (first, *asks)]
+
+
+def test_a_queue_server_that_has_forgotten_its_scripts_is_told_them_again(connection: Redis, jobs: JobQueue) -> None:
+    jobs.put([Ask.embed(SPANS, "1")])
+    connection.script_flush()
+    assert jobs.put([Ask.embed(SPANS, "1"), Ask.embed(SPANS, "2")]) == [False, True]
+
+
+def test_a_job_is_stored_as_rq_itself_stores_it(connection: Redis, jobs: JobQueue) -> None:
+    """Fields of another version of RQ would show here."""
+    ask = Ask.embed(SPANS, "1")
+    jobs.put([ask])
+    queue = hint_queue(EMBED_QUEUE, connection)
+    ours = connection.hgetall(queue.fetch_job(ask.id).key)  # type: ignore[union-attr]  # it is there
+    connection.flushdb()
+    queue.enqueue_call(
+        ask.job,
+        args=(ask.rows,),
+        job_id=ask.id,
+        unique=True,
+        description=ask.job,
+        timeout=600,
+        ttl=900,
+        result_ttl=0,
+        failure_ttl=300,
+        retry=Retry(max=3),
+    )
+    theirs = connection.hgetall(f"rq:job:{ask.id}")
+    times = {b"created_at", b"enqueued_at"}
+    assert {name: value for name, value in ours.items() if name not in times} == {
+        name: value for name, value in theirs.items() if name not in times
+    }
+    assert ours.keys() == theirs.keys()

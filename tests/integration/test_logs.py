@@ -19,7 +19,10 @@ logging.getLogger("rq.worker").warning("from a %s", "library")
 logging.getLogger("httpx").info("hidden")
 secret_local = "my secret"
 try:
-    raise ValueError("broken")
+    try:
+        {}["my words"]
+    except KeyError as error:
+        raise ValueError("my words, too") from error
 except ValueError:
     log.exception("failed")
     logging.getLogger("library").exception("failed too")
@@ -45,8 +48,13 @@ def test_away_from_a_terminal_every_event_is_a_line_of_json_with_its_role() -> N
     assert all({"level", "timestamp"} <= event.keys() for event in found)
 
 
-def test_an_exception_comes_with_its_traceback() -> None:
-    assert all("ValueError: broken" in event["exception"] for event in events() if event["level"] == "error")
+def test_an_exception_comes_with_type_place_and_cause_and_without_its_message() -> None:
+    for event in events():
+        if event["level"] == "error":
+            own, cause = event["exception"].splitlines()
+            assert own.startswith("ValueError at <string>:17 ")
+            assert cause.startswith("KeyError at <string>:15 ")
+    assert "my words" not in run()
 
 
 def test_the_level_is_set_by_a_variable() -> None:
@@ -56,5 +64,6 @@ def test_the_level_is_set_by_a_variable() -> None:
 
 def test_the_readable_form_shows_no_local_variable() -> None:
     text = run(PREFOLD_LOG_FORMAT="console")
-    assert "ValueError: broken" in text
+    assert "ValueError at <string>:17 " in text
     assert "my secret" not in text
+    assert "my words" not in text

@@ -327,6 +327,14 @@ def test_a_temporary_stack_is_gone_with_its_data_and_takes_no_address_from_the_e
     assert not folder.exists()
 
 
+def test_only_the_gateway_is_given_the_secret_of_the_keys(tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    with temporary_stack(command=stub, api_keys_secret_file=secret, audit_file=tmp_path / "audit") as stack:
+        given = {name: _environment_of(pid) for name, pid in stack.pids().items()}
+    assert given.pop("gateway")["PREFOLD_API_KEYS_SECRET_FILE"] == str(secret)
+    assert [name for name, one in given.items() if "PREFOLD_API_KEYS_SECRET_FILE" in one] == []
+
+
 async def test_a_temporary_stack_serves_an_event_loop_too() -> None:
     async with temporary_stack_async(command=stub) as stack:
         pids = stack.pids()

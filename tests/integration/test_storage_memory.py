@@ -1,6 +1,7 @@
 """What a session keeps beside its log: pinned state, marks of the memory workers, its end, records of contexts."""
 
 from collections.abc import AsyncIterator
+from dataclasses import replace
 
 import pytest
 
@@ -323,6 +324,17 @@ async def test_sessions_of_a_user_are_known_before_they_are_there_and_forks_too(
     await talk(sessions)
     await sessions.fork(TENANT, SESSION, "fork")
     assert sorted(await sessions.users.sessions(TENANT, "ann")) == ["fork", SESSION]
+
+
+async def test_records_that_go_together_are_kept_in_their_order_whatever_the_server_has_forgotten(
+    sessions: Sessions,
+) -> None:
+    ref = await talk(sessions)
+    await sessions.note_contexts([(ref, b"1"), (ref, b"2")])
+    await sessions.client.script_flush()
+    over = replace(ref, incarnation="another life")
+    await sessions.note_contexts([(ref, b"3"), (over, b"late"), (ref, b"4")])
+    assert await sessions.read_contexts(TENANT, SESSION, 100) == [b"4", b"3", b"2", b"1"]
 
 
 async def test_only_the_last_records_of_contexts_are_kept_and_none_of_an_erased_life(sessions: Sessions) -> None:

@@ -17,7 +17,8 @@ from prefold.jobs import JobQueue, encode_sessions, queue_connection
 from prefold.recall import TurnPoint, document_words
 from prefold.stack.redis_server import with_options
 from prefold.storage import Sessions, connect_sessions
-from prefold.storage.keys import SessionKeys, UserKeys
+from prefold.storage.ingest import IngestStreams
+from prefold.storage.keys import SessionKeys, TenantKeys, UserKeys
 from prefold.storage.store_files import FileKind, KeptFiles, Started, StoreFiles
 from prefold.storage.types import SessionOptions, SessionRef
 from prefold.tokens import load_counter
@@ -27,6 +28,7 @@ from prefold.worker.runtime import Runtime, close_runtime, install
 from prefold.worker.settings import WorkerSettings
 from prefold.worker.verdicts import Ended
 from tests.support.embedding import FakeEmbedder
+from tests.support.publishing_turns import entry, publish, turn_json
 from tests.support.redis import IN_MEMORY, running_redis
 from tests.support.vectors import RunningVectors, running_vectors
 from tests.support.waiting import wait_until_async
@@ -125,6 +127,21 @@ async def test_a_new_life_of_the_same_name_is_spared(redis_url: str, queue_url: 
         members: list[Any] = await redis.zrange(keys.due, 0, -1)
         due = sorted(member.decode() for member in members)
         assert due == [f"{kind}:{keys.label}:{living.incarnation}" for kind in ("embed", "expire", "remember")]
+
+
+@pytest.mark.parametrize("is_new", [False, True])
+async def test_what_waits_in_the_ingest_stream_goes_with_an_erased_life_and_stays_for_a_new_one(
+    redis_url: str, queue_url: str, redis: Redis, is_new: bool
+) -> None:
+    ref, streams = await erased(redis_url), IngestStreams(redis)
+    await publish(redis, entry("s", turn_json(1)))
+    async with connect_sessions(redis_url) as sessions:
+        if is_new:
+            await sessions.open("acme", "s", SessionOptions())
+        with closing(JobQueue(queue_connection(queue_url))) as jobs:
+            assert await Ending(sessions, LeakyIndex(left=0), jobs, FreshFiles(StoreFiles(redis))).end(ref)
+        assert await streams.count("acme", "s") == int(is_new)
+        await streams.forget("acme", "s")
 
 
 async def named(sessions: Sessions) -> list[str]:
@@ -228,16 +245,18 @@ class FilesOfEachKey(StoreFiles):
         return "started"
 
 
-async def test_the_log_of_the_server_that_had_the_users_facts_is_written_anew_too(
+async def test_the_logs_of_the_servers_that_had_the_users_facts_and_the_ingest_stream_are_written_anew_too(
     redis_url: str, queue_url: str, redis: Redis
 ) -> None:
     files = FilesOfEachKey(redis)
     async with connect_sessions(redis_url) as sessions:
         ref = (await sessions.open("acme", "s", SessionOptions(user="ada"))).ref
         await sessions.erase("acme", "s")
+        await redis.set(TenantKeys.of("acme").ingest_used, "", px=60_000)
         with closing(JobQueue(queue_connection(queue_url))) as jobs:
             assert await Ending(sessions, LeakyIndex(left=0), jobs, FreshFiles(files)).end(ref)
-    assert files.written == [SessionKeys.of("acme", "s").meta, UserKeys.of("acme", "ada").meta]
+    held = [SessionKeys.of("acme", "s").meta, TenantKeys.of("acme").ingest, UserKeys.of("acme", "ada").meta]
+    assert files.written == held
 
 
 async def is_idle(sessions: Sessions) -> bool:

@@ -216,7 +216,7 @@ class World:
 
     def _begin(self, span: EmbedSpan, collection: str) -> None:
         seen = Stepped(self.log, self.vectors, collection)
-        options = EmbedOptions(self.chance.randint(1, 4), self.chance.randint(2, 12))
+        options = EmbedOptions(self.chance.randint(1, 4), self.chance.randint(2, 12), lanes=1)  # no loop runs here
         work = EmbedPass(seen, seen, FakeEmbedder(), lambda: False, options)
         self.running.append(Running(seen, work.run([span])))
         self.story.append(f"begin {id(self.running[-1]) % 1000} {span}")

@@ -144,9 +144,9 @@ def test_a_fork_that_is_asked_for_again_is_no_older_than_its_answer(
 
 
 @pytest.mark.timeout(600)
-def test_300_histories_keep_every_promise(runner: asyncio.Runner) -> None:
+def test_200_histories_keep_every_promise(runner: asyncio.Runner) -> None:
     with running_redis(PLAIN) as server:
-        reached = histories(server, runner, 300)
+        reached = histories(server, runner, 200)
     assert {name for name in MUST_REACH if not reached[name]} == set(), "the histories are too tame"
 
 

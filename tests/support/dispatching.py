@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from prefold.errors import UnavailableError
-from prefold.jobs import QueueName
+from prefold.jobs import Ask, QueueName, decode_sessions, decode_spans
+from prefold.jobs.names import WorkKind
 from prefold.storage.embed_types import EmbedSpan
 from prefold.storage.types import DueItem, SessionRef, TurnEvent
 
@@ -65,6 +66,13 @@ class FakeEvents:
             raise UnavailableError("the reply was lost")
         return given
 
+    async def read_more(self, consumer: str, count: int, partitions: Sequence[int]) -> list[TurnEvent]:
+        self._enter("read_more")
+        given = [one for one in self.new if one.partition in partitions][:count]
+        self.new = [one for one in self.new if one not in given]
+        self.own += given
+        return given
+
     async def pending(self, consumer: str) -> list[TurnEvent]:
         self._enter("pending")
         return list(self.own)
@@ -74,6 +82,11 @@ class FakeEvents:
         given, self.claimable = self.claimable, []
         self.own += given
         return given
+
+    async def newest(self, partitions: Sequence[int], count: int) -> list[TurnEvent]:
+        self._enter("newest")
+        here = [[one for one in (*self.own, *self.new) if one.partition == partition] for partition in partitions]
+        return [one for stream in here for one in reversed(stream[-count:])]
 
     async def ack(self, events: Sequence[TurnEvent]) -> None:
         self._enter("ack")
@@ -86,62 +99,55 @@ class FakeEvents:
 class FakeJobs:
     """A queue in memory whose jobs nobody runs. ``depth_now`` stands for jobs of others."""
 
-    embeds: list[list[EmbedSpan]] = field(default_factory=list)
-    builds: list[list[SessionRef]] = field(default_factory=list)
-    ends: list[list[SessionRef]] = field(default_factory=list)
-    remembered: list[list[SessionRef]] = field(default_factory=list)
+    waiting: list[Ask] = field(default_factory=list)
+    """In the order in which workers take them."""
     occasions: list[str] = field(default_factory=list)
     depth_now: int = 0
     full: QueueName | None = None
     """A queue that others have filled."""
     fail_next: int = 0
-    _seen: set[tuple[object, ...]] = field(default_factory=set)
+    _seen: set[str] = field(default_factory=set)
 
     def _enter(self) -> None:
         if self.fail_next:
             self.fail_next -= 1
             raise UnavailableError("the job queue does not answer")
 
-    def _is_new(self, *job: object) -> bool:
+    def put(self, asks: Sequence[Ask]) -> list[bool]:
         self._enter()
-        if job in self._seen:
+        return [self._put(ask) for ask in asks]
+
+    def _put(self, ask: Ask) -> bool:
+        if ask.id in self._seen:
             return False
-        self._seen.add(job)
-        self.occasions.append(str(job[-1]))
+        self._seen.add(ask.id)
+        self.occasions.append(ask.occasion)
+        self.waiting.insert(0 if ask.at_front else len(self.waiting), ask)
         return True
 
-    def embed(self, spans: Sequence[EmbedSpan], *, occasion: str) -> bool:
-        if not self._is_new("embed", tuple(spans), occasion):
-            return False
-        self.embeds.append(list(spans))
-        return True
+    @property
+    def embeds(self) -> list[list[EmbedSpan]]:
+        return [decode_spans(ask.rows) for ask in self.waiting if ask.kind == "embed"]
 
-    def compact(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
-        if not self._is_new("compact", tuple(sessions), occasion):
-            return False
-        self.builds.append(list(sessions))
-        return True
+    @property
+    def builds(self) -> list[list[SessionRef]]:
+        return self._sessions("compact")
 
-    def remember(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
-        if not self._is_new("remember", tuple(sessions), occasion):
-            return False
-        self.remembered.append(list(sessions))
-        return True
+    @property
+    def ends(self) -> list[list[SessionRef]]:
+        return self._sessions("expire")
 
-    def expire(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
-        if not self._is_new("expire", tuple(sessions), occasion):
-            return False
-        self.ends.append(list(sessions))
-        return True
+    @property
+    def remembered(self) -> list[list[SessionRef]]:
+        return self._sessions("remember")
+
+    def _sessions(self, kind: WorkKind) -> list[list[SessionRef]]:
+        return [decode_sessions(ask.rows) for ask in self.waiting if ask.kind == kind]
 
     def depth(self, queue: QueueName) -> int:
         self._enter()
-        waiting = {
-            "embed": len([*self.embeds, *self.ends]),
-            "compact": len(self.builds),
-            "memory": len(self.remembered),
-        }
-        return self.depth_now + waiting[queue] + (1_000_000 if queue == self.full else 0)
+        waiting = sum(ask.queue == queue for ask in self.waiting)
+        return self.depth_now + waiting + (1_000_000 if queue == self.full else 0)
 
 
 @dataclass
@@ -150,6 +156,7 @@ class FakeDueSets:
 
     items: list[DueItem] = field(default_factory=list)
     fail_next: int = 0
+    finds_beyond: bool = True
 
     async def due(self, now_ms: int, limit: int, partitions: Sequence[int]) -> list[DueItem]:
         if self.fail_next:
@@ -160,3 +167,12 @@ class FakeDueSets:
             here = [item for item in self.items if item.partition == partition and item.due_at_ms <= now_ms]
             found += sorted(here, key=lambda item: item.due_at_ms)[:limit]
         return found
+
+    async def beyond(self, now_ms: int, limit: int, partitions: Sequence[int]) -> list[DueItem]:
+        if not self.finds_beyond:
+            return []
+        return [item for partition in partitions for item in self._newest(now_ms, partition)[:limit]]
+
+    def _newest(self, now_ms: int, partition: int) -> list[DueItem]:
+        here = [item for item in self.items if item.partition == partition and item.due_at_ms <= now_ms]
+        return sorted(here, key=lambda item: -item.due_at_ms)

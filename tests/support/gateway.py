@@ -15,7 +15,6 @@ from prefold.gateway.answers import Durability
 from prefold.gateway.background import InBackground
 from prefold.gateway.composition import Collaborators, application
 from prefold.gateway.context_records import opened_records
-from prefold.gateway.durability import Store, watched_store
 from prefold.gateway.finding import Finder, Hit
 from prefold.gateway.guard import Guard, LoopbackGuard
 from prefold.gateway.rewriting import LogRewrites
@@ -23,6 +22,7 @@ from prefold.gateway.settings import GatewaySettings
 from prefold.gateway.sweeping import opened_jobs
 from prefold.recall import DerivedHit, DerivedKind
 from prefold.storage import Sessions, connect_sessions
+from prefold.storage.watching import Store, watched_store
 from prefold.tokens import load_counter
 
 
@@ -143,6 +143,9 @@ class DecidedStore:
     async def admit(self) -> None: ...
 
     async def promised(self) -> Durability:
+        return self.durability
+
+    def known(self) -> Durability | None:
         return self.durability
 
     async def held(self) -> Durability:

@@ -13,13 +13,14 @@ from redis import Redis
 
 from prefold.stack.leash import leashed
 from prefold.stack.redis_server import RedisServer, ask, bundled_redis_server, session_options, with_options
+from prefold.storage.keys import LAYOUT_KEY
 from tests.support.waiting import wait_until
 
 IN_MEMORY = with_options(session_options("fast"), appendonly="no")
 """As the embedded session server, without its file."""
 
-PERMANENT = (":events", ":due")
-"""Of a partition: a stream capped by length, and a set that the reconciler empties."""
+PERMANENT = (":events", ":due", LAYOUT_KEY)
+"""Of a partition: a stream capped by length, and a set that the reconciler empties; and one number for the store."""
 
 
 class RunningRedis:

@@ -1,5 +1,6 @@
 """The command ``prefold``."""
 
+import gc
 import importlib.metadata
 import subprocess
 import sys
@@ -104,3 +105,22 @@ def endless(_: Sequence[str]) -> int:
     """A command whose output never ends."""
     while True:
         sys.stdout.write("a line\n")
+
+
+def test_only_in_a_process_of_its_own_what_a_command_imports_is_kept_for_good(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = """if True:
+        import gc, sys
+        from prefold.cli import main as cli
+        cli.COMMANDS["probe"] = cli.Command("builtins:print", "a probe")
+        sys.argv = ["prefold", "probe", "told"]
+        cli.main()
+        print(gc.isenabled(), gc.get_freeze_count() > 0)
+    """
+    said = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+    assert said == "['told']\nTrue True\n"
+    monkeypatch.setitem(COMMANDS, "probe", Command("builtins:print", "a probe"))
+    before = gc.get_freeze_count()
+    cli.main(["probe", "told"])
+    assert (gc.get_freeze_count(), gc.isenabled(), capsys.readouterr().out) == (before, True, "['told']\n")

@@ -116,7 +116,7 @@ def test_with_keys_any_address_is_served(tmp_path: Path) -> None:
 
 def test_no_secret_has_a_flag() -> None:
     secret = [name for name, field in EverySettings.model_fields.items() if is_secret(field)]
-    assert set(secret) == {"qdrant_api_key", "anthropic_api_key", "embedder_api_key"}
+    assert set(secret) == {"api_keys_secret", "qdrant_api_key", "anthropic_api_key", "embedder_api_key"}
     for name in secret:
         with pytest.raises(SystemExit):
             load("--" + name.replace("_", "-"), "value")

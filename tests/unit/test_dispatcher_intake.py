@@ -8,10 +8,11 @@ from typing import Self
 import pytest
 from structlog.testing import capture_logs
 
+from prefold.dispatcher.asking import Asking
 from prefold.dispatcher.attempts import Attempts
 from prefold.dispatcher.intake import Intake, IntakeOptions
 from prefold.storage.embed_types import EmbedSpan
-from prefold.storage.types import DueItem, SessionRef
+from prefold.storage.types import DueItem, SessionRef, TurnEvent
 from tests.support.dispatching import FakeEvents, FakeJobs, event, ref
 from tests.support.waiting import wait_until_async
 
@@ -28,7 +29,8 @@ class Bench:
         self.drops: list[int] = []
         """What is found at each look, from the end; nothing once it is empty."""
         self.calls_before_looks: list[int] = []
-        self.intake = Intake(events, jobs, self.attempts, options, self.now_ms, count_drops=self.count_drops)
+        asking = Asking(jobs, 2_000, self.now_ms)
+        self.intake = Intake(events, asking, self.attempts, options, self.now_ms, count_drops=self.count_drops)
         self.stop = asyncio.Event()
 
     def now_ms(self) -> int:
@@ -227,3 +229,42 @@ async def test_drops_are_looked_for_now_and_then_after_a_long_pause_and_after_an
         await bench.until("it reads", lambda: "read" in events.calls)
         events.fail_next = 1
         await bench.until("it looks again", lambda: len(bench.calls_before_looks) == 2)
+
+
+def flood(first: int, last: int) -> list[TurnEvent]:
+    return [TurnEvent(0, f"{number}-0", ref(f"f{number}", "flood"), 1, 1, False) for number in range(first, last)]
+
+
+async def test_an_event_behind_a_flood_in_its_stream_is_worked_on_first_and_once() -> None:
+    quiet = TurnEvent(0, "999-0", ref("q", "quiet"), 1, 1, True)
+    events = FakeEvents(new=[*flood(0, 998), quiet])
+    options = replace(OPTIONS, read_count=50, read_more=100)
+    async with Bench(events, FakeJobs(), options) as bench:
+        await bench.until("all is acknowledged", lambda: len(events.acked) == 999)
+    places = [place for place, job in enumerate(bench.jobs.embeds) if any(span.tenant == "quiet" for span in job)]
+    assert places == [0]
+    assert bench.jobs.builds == [[ref("q", "quiet")]]
+    assert len({(one.tenant, one.session) for job in bench.jobs.embeds for one in job}) == 999
+    assert events.own == []
+
+
+async def test_what_was_found_ahead_is_not_forgotten_when_the_queue_was_away() -> None:
+    quiet = TurnEvent(0, "999-0", ref("q", "quiet"), 1, 1, False)
+    events = FakeEvents(new=[*flood(0, 998), quiet])
+    async with Bench(events, FakeJobs(fail_next=2), replace(OPTIONS, read_count=50, read_more=100)) as bench:
+        await bench.until("all is acknowledged", lambda: len(events.acked) == 999)
+    assert ("q", 1) in turns_of(bench.jobs)
+
+
+async def test_a_stream_that_is_not_deep_is_read_from_its_beginning_only() -> None:
+    events = FakeEvents(new=flood(0, 40))
+    async with Bench(events, FakeJobs(), replace(OPTIONS, read_count=50)) as bench:
+        await bench.until("all is acknowledged", lambda: len(events.acked) == 40)
+    assert not {"newest", "read_more"} & set(bench.events.calls)
+
+
+async def test_of_a_long_stream_more_is_read_at_once() -> None:
+    events = FakeEvents(new=flood(0, 998))
+    async with Bench(events, FakeJobs(), replace(OPTIONS, read_count=50)) as bench:
+        await bench.until("all is acknowledged", lambda: len(events.acked) == 998)
+    assert events.calls.count("read_more") == 1

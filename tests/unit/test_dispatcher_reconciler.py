@@ -6,6 +6,7 @@ from datetime import timedelta
 import pytest
 from structlog.testing import capture_logs
 
+from prefold.dispatcher.asking import Asking
 from prefold.dispatcher.attempts import Attempts
 from prefold.dispatcher.reconciler import Reconciler, ReconcilerOptions
 from prefold.jobs import TO_HEAD, QueueName
@@ -25,7 +26,7 @@ class Bench:
         self.attempts = Attempts(5_000, 60_000)
         self.reconciler = Reconciler(
             self.due,
-            self.jobs,
+            Asking(self.jobs, 2_000, self.clock),
             self.attempts,
             options or ReconcilerOptions(),
             now_ms=self.clock,
@@ -103,6 +104,7 @@ async def test_what_an_event_has_just_brought_to_the_queue_is_not_asked_for_agai
 async def test_entries_that_are_held_back_do_not_hide_those_behind_them() -> None:
     stuck = [due(f"stuck{i}", at_ms=i) for i in range(10)]
     bench = Bench(*stuck, due("late", at_ms=100), options=ReconcilerOptions(entries_per_partition=10))
+    bench.due.finds_beyond = False
     await bench.look()
     assert ref("late") not in bench.embedded()
     bench.clock.now_ms += 1_000
@@ -181,3 +183,19 @@ async def test_a_long_log_that_is_embedded_piece_by_piece_is_asked_for_at_a_stea
             bench.due.items = [due("a", at_ms=bench.clock.now_ms + 3_000)]
         bench.clock.now_ms += 1_000
     assert len(bench.jobs.embeds) == 12
+
+
+async def test_many_old_entries_of_one_tenant_do_not_hide_a_new_one_of_another() -> None:
+    flood = [DueItem(0, "embed", ref(f"f{i}", "flood"), i) for i in range(500)]
+    bench = Bench(*flood, due("quiet", at_ms=900), options=ReconcilerOptions(entries_per_partition=10))
+    await bench.look()
+    assert ref("quiet") in bench.embedded()
+
+
+async def test_tenants_take_turns_in_what_one_look_asks_for() -> None:
+    flood = [DueItem(p, "compact", ref(f"f{p}-{i}", "flood"), i) for i in range(10) for p in range(PARTITIONS)]
+    quiet = [DueItem(p, "compact", ref(f"q{p}", f"quiet{p}"), 900) for p in range(0, 40, 4)]
+    bench = Bench(*flood, *quiet)
+    await bench.look()
+    first = [one.tenant for job in bench.jobs.builds[:2] for one in job]
+    assert {one.ref.tenant for one in quiet} <= set(first)

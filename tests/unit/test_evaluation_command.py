@@ -2,13 +2,17 @@
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from prefold.cli.main import main as prefold
+from prefold.client import BuildState, Session, StandbyState
+from prefold.client.session_answer import parse_session
 from prefold.evaluation.settling import owed
-from tests.support.fake_gateway import FakeGateway, running_fake_gateway
+from tests.support.fake_gateway import FakeGateway, FakeSession, running_fake_gateway, session_answer
 
 CASE = """
 about = "A city."
@@ -155,20 +159,18 @@ def test_a_file_of_keys_that_is_none_is_refused_without_quoting_a_key(
     assert "secret-words" not in said
 
 
-def state(**changes: object) -> dict[str, object]:
-    settled: dict[str, object] = {
-        "head_seq": 10,
-        "embedded_to": 10,
-        "build": None,
-        "degraded": False,
-        "tokens": {"total": 900},
-        "limits": {"soft_threshold_tokens": 800},
-        "standby": {"covers_to": 6},
-        "active": {"covers_to": 4},
-        "remembered_to": 6,
-        "closed_at": None,
-    }
-    return settled | changes
+def state(**changes: Any) -> Session:
+    settled = replace(
+        parse_session(session_answer("s", FakeSession())),
+        head_seq=10,
+        embedded_to=10,
+        tokens=900,
+        soft_threshold_tokens=800,
+        standby=StandbyState(6, 500, None),
+        covers_to=4,
+        remembered_to=6,
+    )
+    return replace(settled, **changes)
 
 
 @pytest.mark.parametrize(
@@ -178,7 +180,7 @@ def state(**changes: object) -> dict[str, object]:
         ({"embedded_to": 9}, False, "embedded 9 of 10 turns"),
         ({"standby": None}, False, "no summary is ready"),
         ({"standby": None, "resting_until_tokens": 2000, "remembered_to": 4}, False, None),
-        ({"build": {"covers_to": 8}}, False, "a summary is being written"),
+        ({"build": BuildState(8)}, False, "a summary is being written"),
         ({"remembered_to": 5}, False, "learnt from 5 of 6 turns"),
         ({}, True, "learnt from 6 of 10 turns"),
         ({"remembered_to": 10}, True, "not closed"),
@@ -186,6 +188,6 @@ def state(**changes: object) -> dict[str, object]:
     ],
 )
 def test_the_workers_are_waited_for_as_long_as_something_is_owed(
-    changes: dict[str, object], closed: bool, missing: str | None
+    changes: dict[str, Any], closed: bool, missing: str | None
 ) -> None:
     assert owed(state(**changes), closed=closed) == missing

@@ -21,6 +21,7 @@ from prefold.errors import (
     TooLargeError,
     UnavailableError,
 )
+from prefold.gateway.admission import Admission
 from prefold.gateway.door import Door
 from prefold.gateway.exchange import ClientGoneError, Exchange
 from prefold.gateway.guard import LoopbackGuard
@@ -52,7 +53,15 @@ class Answered:
 
 def door_to(handler: Callable[[Exchange], Awaitable[Response]], *, most: int = 8, within: float = 5.0) -> Door:
     table = OperationTable([Operation("POST", "/x/{name}", "", handler, {})])
-    return Door(table, LoopbackGuard(), Metrics(), DecidedStore(), most_in_flight=most, answer_within_seconds=within)
+    return Door(
+        table,
+        LoopbackGuard(),
+        Metrics(),
+        DecidedStore(),
+        admission=Admission(places=8, most_of_tenant=8),
+        most_in_flight=most,
+        answer_within_seconds=within,
+    )
 
 
 async def ask(door: Door, *chunks: bytes, path: bytes = b"/x/a", gone: bool = False) -> Answered:

@@ -1,25 +1,31 @@
 """Bags, questions and the ranking: what the recipe promises, without a server."""
 
+import itertools
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefold.recall.bag import EMPTY, packed, unpacked
+from prefold.recall.bag import EMPTY, Bag, columns, joined, packed, unpacked
 from prefold.recall.fuse import WordScale
 from prefold.recall.matrix import WordMatrix
 from prefold.recall.question import NamedDate, Question, dates_in
 from prefold.recall.ranking import Ranking
 from prefold.recall.retrieval import Candidate
 from prefold.recall.same import best_without_copies, body_of, say_the_same, texts_say_the_same
-from prefold.recall.sparse import ONE_PASSAGE_WORDS, document_words, query_words
+from prefold.recall.sparse import K1, ONE_PASSAGE_WORDS, damping, document_words, query_words
 
 MAY_8 = int(datetime(2023, 5, 8, 13, tzinfo=UTC).timestamp() * 1000)
 counts = st.dictionaries(st.integers(0, 2**32 - 1), st.integers(1, 255), max_size=8)
+few = st.dictionaries(st.integers(0, 9), st.integers(1, 3), max_size=5)
+bags = st.lists(
+    st.builds(lambda heading, passages: unpacked(packed(heading, passages)), few, st.lists(few, max_size=3)),
+    max_size=4,
+)
 
 
 @given(counts, st.lists(counts, max_size=4))
@@ -42,7 +48,7 @@ def test_a_long_text_is_as_good_as_its_best_passage_and_its_vector_never_promise
     filler = " ".join(f"filler{n}" for n in range(2 * ONE_PASSAGE_WORDS))
     together, apart = f"{filler} passport expired", f"passport {filler} expired"
     idf = dict.fromkeys(query_words("passport expired").indices, 2.0)
-    near, far = WordMatrix([unpacked(document_words(text).bag) for text in (together, apart)], idf).best_passages()
+    near, far = WordMatrix.of(columns([unpacked(document_words(text).bag) for text in (together, apart)]), idf).bm25
     assert near == pytest.approx(2 * far, rel=0.05)
     for text, bm25 in ((together, near), (apart, far)):
         stored = document_words(text)
@@ -52,10 +58,46 @@ def test_a_long_text_is_as_good_as_its_best_passage_and_its_vector_never_promise
 
 def test_a_heading_counts_with_every_passage_and_never_as_one() -> None:
     words = document_words(" ".join(f"w{n}" for n in range(200)), "Ada (8 May 2023)")
-    matrix = WordMatrix([unpacked(words.bag)], dict.fromkeys(query_words("Ada w199").indices, 1.0))
-    assert matrix.best_passages()[0] > 1.5
-    only_heading = WordMatrix([unpacked(document_words("", "Ada").bag)], dict.fromkeys(query_words("Ada").indices, 1.0))
-    assert only_heading.best_passages().tolist() == [0.0]
+    matrix = WordMatrix.of(columns([unpacked(words.bag)]), dict.fromkeys(query_words("Ada w199").indices, 1.0))
+    assert matrix.bm25[0] > 1.5
+    heading = columns([unpacked(document_words("", "Ada").bag)])
+    assert WordMatrix.of(heading, dict.fromkeys(query_words("Ada").indices, 1.0)).bm25.tolist() == [0.0]
+
+
+@settings(max_examples=50)
+@given(bags, bags, st.dictionaries(st.integers(0, 9), st.floats(0.1, 9), max_size=5))
+def test_texts_read_in_two_parts_are_as_those_read_at_once(
+    some: list[Bag], more: list[Bag], idf: dict[int, float]
+) -> None:
+    both = joined(columns(some), columns(more))
+    whole = columns([*some, *more])
+    assert [column.tolist() for column in both] == [column.tolist() for column in whole]
+    matrix = WordMatrix.of(columns(some), idf).joined(WordMatrix.of(columns(more), idf))
+    expected = WordMatrix.of(whole, idf)
+    assert np.array_equal(matrix.counts, expected.counts)
+    assert np.array_equal(matrix.lengths, expected.lengths)
+    assert np.array_equal(matrix.are_short, expected.are_short)
+    assert np.allclose(matrix.bm25, expected.bm25)
+
+
+@settings(max_examples=50)
+@given(bags, st.dictionaries(st.integers(0, 9), st.floats(0.1, 9), max_size=5))
+def test_a_text_reaches_what_its_best_passage_reaches_with_its_heading(texts: list[Bag], idf: dict[int, float]) -> None:
+    reached = WordMatrix.of(columns(texts), idf).bm25
+    for bag, bm25 in zip(texts, reached.tolist(), strict=True):
+        assert bm25 == pytest.approx(best_of(bag, idf), rel=1e-5, abs=1e-6)
+
+
+def best_of(bag: Bag, idf: dict[int, float]) -> float:
+    """One passage after the other, word by word."""
+    items = iter(zip(bag.ids.tolist(), bag.counts.tolist(), strict=True))
+    heading, *passages = [dict(itertools.islice(items, distinct)) for distinct in bag.distinct]
+    found = []
+    for passage, length in zip(passages, bag.lengths[1:], strict=True):
+        beside = damping(length + bag.lengths[0])
+        counts = {word: heading.get(word, 0) + passage.get(word, 0) for word in idf}
+        found.append(sum(idf[word] * tf * (K1 + 1) / (tf + beside) for word, tf in counts.items()))
+    return max(found, default=0.0)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +141,8 @@ def candidate(seq: int, text: str, *, cosine: float = 0.2, name: str = "", **pay
 def scores(query: str, candidates: Sequence[Candidate]) -> list[float]:
     question = Question.of(query)
     idf = dict.fromkeys(question.words.indices, 2.0)
-    ranking = Ranking(question, candidates, idf, WordScale.of(idf.values(), 0, 0))
+    words = WordMatrix.of(columns([one.bag for one in candidates]), idf)
+    ranking = Ranking(question, candidates, words, WordScale.of(idf.values(), 0, 0))
     return [float(score) for score in ranking.scores(ranking.word_shares())]
 
 
@@ -151,7 +194,8 @@ def test_of_texts_that_say_the_same_the_best_stays_and_counts_the_others() -> No
         "Order 4472 is late",
     ]
     candidates = [candidate(seq, text) for seq, text in enumerate(texts, 1)]
-    kept = best_without_copies(candidates, np.array([0.9, 0.8, 0.7, 0.6], np.float32), 10)
+    bags = columns([one.bag for one in candidates])
+    kept = best_without_copies(candidates, bags, np.array([0.9, 0.8, 0.7, 0.6], np.float32), 10)
     assert kept == [(0, (1,)), (2, ()), (3, ())]
 
 
@@ -167,7 +211,8 @@ def test_copies_are_those_that_a_comparison_of_all_pairs_finds(texts: list[list[
             expected[twin].append(n)
         elif len(expected) < limit:
             expected[n] = []
-    assert best_without_copies(candidates, scores, limit) == [(n, tuple(others)) for n, others in expected.items()]
+    found = best_without_copies(candidates, columns([one.bag for one in candidates]), scores, limit)
+    assert found == [(n, tuple(others)) for n, others in expected.items()]
 
 
 def test_different_numbers_are_never_the_same() -> None:

@@ -61,6 +61,22 @@ async def test_a_status_becomes_the_error_that_tells_what_to_do(
     assert (type(raised.value), raised.value.code) == (kind, code)
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"status": {"error": 'invalid type: string "canary \\"words\\" of a turn", expected a number'}},
+        {"status": {"error": f'bad value "{"canary " * 100}'}},
+        b'<html>"canary" could not be passed on</html>',
+    ],
+    ids=["quoted", "cut", "no JSON"],
+)
+async def test_what_a_server_quotes_is_left_out_for_it_may_be_a_text_of_ours(said: Any) -> None:
+    with pytest.raises(RefusedError, match="the vector store answered 400: ") as raised:
+        await VectorServer(Answering(400, said)).search("c", [])
+    assert "canary" not in raised.value.detail
+    assert "…" in raised.value.detail
+
+
 @pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b"{}", b'{"result'])
 async def test_an_answer_that_is_not_qdrants_is_unavailable(body: bytes) -> None:
     with pytest.raises(UnavailableError):

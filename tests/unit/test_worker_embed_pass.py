@@ -1,5 +1,7 @@
 """Embedding without servers: order, batches, marks and faults."""
 
+import asyncio
+import threading
 from collections.abc import Callable, Sequence
 
 import pytest
@@ -8,7 +10,7 @@ from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from prefold.errors import ConfigurationError, InvalidInputError, OverloadedError, UnavailableError
-from prefold.recall import IndexedTurn, index_turn
+from prefold.recall import IndexedTurn, TurnPoint, index_turn
 from prefold.storage.types import SessionRef
 from prefold.worker import embed_items
 from tests.support.embedding import EmbedBench as Bench
@@ -47,7 +49,8 @@ async def test_a_call_never_has_more_turns_than_allowed() -> None:
     bench.turns.add(A, *"abcdef")
     bench.turns.add(B, *"abc")
     await bench.run(span(A), span(B))
-    assert [len(batch) for batch in bench.embedder.batches] == [4, 4, 1]
+    sizes = [len(batch) for batch in bench.embedder.batches]
+    assert (max(sizes), sum(sizes), len(sizes)) == (4, 9, 3)
     assert (bench.mark(A), bench.mark(B)) == (6, 3)
 
 
@@ -349,3 +352,46 @@ async def test_a_turn_that_cannot_be_read_holds_up_no_other(monkeypatch: pytest.
     assert (bench.store.seqs(A), bench.store.seqs(B)) == ([1, 3], [1])
     assert (bench.mark(A), bench.turns.due) == (3, set())
     assert [entry["seq"] for entry in logs if entry["event"] == "turn_unreadable"] == [2]
+
+
+async def test_the_embedder_works_on_while_what_it_made_is_stored() -> None:
+    bench = Bench(call_turns=2)
+    bench.turns.add(A, "one", "two")
+    bench.turns.add(B, "three", "four")
+    asked_again = threading.Event()
+    upsert, waits = bench.store.upsert, []
+
+    def note(_texts: Sequence[str]) -> None:
+        if len(bench.embedder.batches) == 2:
+            asked_again.set()
+
+    async def upsert_once_asked_again(points: Sequence[TurnPoint]) -> None:
+        waits.append(await asyncio.to_thread(asked_again.wait, 20))
+        await upsert(points)
+
+    bench.embedder.fails = note
+    bench.store.upsert = upsert_once_asked_again  # type: ignore[method-assign]
+    await bench.run(span(A), span(B))
+    assert waits == [True, True]
+    assert (bench.store.seqs(A), bench.store.seqs(B)) == ([1, 2], [1, 2])
+
+
+async def test_when_one_call_fails_nothing_goes_on_behind_the_job() -> None:
+    bench = Bench(call_turns=2)
+    bench.turns.add(A, "one", "two")
+    bench.turns.add(B, "three", "four")
+    ended: list[str] = []
+
+    async def upsert(points: Sequence[TurnPoint]) -> None:
+        if points[0].ref == B:
+            raise UnavailableError("the vector store does not answer")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.append("a")
+
+    bench.store.upsert = upsert  # type: ignore[method-assign]
+    with pytest.raises(UnavailableError):
+        await bench.run(span(A), span(B))
+    assert ended == ["a"]
+    assert bench.turns.due == {A, B}

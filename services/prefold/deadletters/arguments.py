@@ -3,24 +3,27 @@
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Final, Literal, cast
 
-from prefold.config.addresses import Addresses
+from prefold.config.addresses import located
 from prefold.config.flags import add_flags, settings_from
-from prefold.config.settings import DataDirSettings, QueueSettings, RedisSettings
+from prefold.config.settings import AuditSettings, DataDirSettings, QueueSettings, RedisSettings
 from prefold.jobs.names import WORK_KINDS, WorkKind
 
+LetterKind = Literal[WorkKind, "ingest"]
+"""``ingest``: a published turn that could not be stored."""
 Action = Literal["list", "show", "replay", "erase"]
 
+INGEST: Final = "ingest"
 _ACTIONS: dict[Action, str] = {
     "list": "one line a letter",
     "show": "all that is known of each",
-    "replay": "give the work another three starts, now",
-    "erase": "forget the letter; the work comes back when its session changes, or with the next sweep",
+    "replay": "give the work another three starts, now; publish an entry again, behind all others",
+    "erase": "forget the letter; work comes back when its session changes, or with the next sweep; an entry is gone",
 }
 
 
-class DeadLetterSettings(RedisSettings, QueueSettings, DataDirSettings):
+class DeadLetterSettings(RedisSettings, QueueSettings, DataDirSettings, AuditSettings):
     """Where sessions and jobs are. What is not set is taken from the ``prefold up`` on that data folder."""
 
 
@@ -32,7 +35,7 @@ class DeadLetterArguments:
     action: Action
     tenant: str | None
     session: str | None
-    kind: WorkKind | None
+    kind: LetterKind | None
     is_json: bool
 
 
@@ -40,14 +43,15 @@ def parse_arguments(argv: Sequence[str]) -> DeadLetterArguments:
     """SystemExit(2) with a message when they cannot be understood: ``replay`` and ``erase`` want to be told what."""
     parser = argparse.ArgumentParser(
         prog="prefold dead-letters",
-        description="Work that killed its workers, or failed for good, three times, and is not asked for any more.",
+        description="Work that killed its workers, or failed for good, three times, and is not asked for any more; and "
+        "entries of ingest streams that can never be applied.",
         epilog="\n".join(f"{name:<8}{text}" for name, text in _ACTIONS.items()),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("action", choices=_ACTIONS, help="what to do with the letters")
     parser.add_argument("--tenant", help="letters of this tenant")
     parser.add_argument("--session", help="letters of this session; wants --tenant")
-    parser.add_argument("--kind", choices=WORK_KINDS, help="letters of this kind of work")
+    parser.add_argument("--kind", choices=(*WORK_KINDS, INGEST), help="letters of this kind of work")
     parser.add_argument("--all", action="store_true", help="every letter there is, for replay and erase")
     parser.add_argument("--json", action="store_true", help="one JSON object a letter")
     add_flags(parser, DeadLetterSettings)
@@ -58,19 +62,10 @@ def parse_arguments(argv: Sequence[str]) -> DeadLetterArguments:
     if parsed.action in ("replay", "erase") and is_chosen == parsed.all:
         parser.error(f"{parsed.action} wants either --all or some of --tenant, --session, --kind")
     return DeadLetterArguments(
-        settings=_located(settings_from(DeadLetterSettings, parsed)),
+        settings=located(settings_from(DeadLetterSettings, parsed)),
         action=cast("Action", parsed.action),
         tenant=parsed.tenant,
         session=parsed.session,
-        kind=cast("WorkKind | None", parsed.kind),
+        kind=cast("LetterKind | None", parsed.kind),
         is_json=parsed.json,
     )
-
-
-def _located(settings: DeadLetterSettings) -> DeadLetterSettings:
-    """With the addresses of a stack that runs on the data folder, where none are set."""
-    running = Addresses.read(settings.data_dir)
-    if running is None:
-        return settings
-    wanted = {"redis_url", "queue_url"} - settings.model_fields_set
-    return settings.model_copy(update={name: running.settings()[name] for name in wanted})

@@ -7,10 +7,16 @@ from contextlib import closing
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
-from prefold.deadletters.arguments import DeadLetterArguments, parse_arguments
+from prefold.audit import AuditAction, AuditLog
+from prefold.config.logs import configure_logging
+from prefold.deadletters.arguments import INGEST, DeadLetterArguments, parse_arguments
 from prefold.jobs import DeadLetter, DeadLetters, queue_connection
+from prefold.jobs.names import WorkKind
 from prefold.jobs.starts import forget_starts
 from prefold.storage.client import connect
+from prefold.storage.ingest_letters import IngestLetter, IngestLetters
+
+Letter = DeadLetter | IngestLetter
 
 _REPLY_TIMEOUT = timedelta(seconds=5)
 
@@ -19,6 +25,7 @@ def main(argv: Sequence[str]) -> int:
     """0 when it could be done, also when there was nothing to do. Raises ``UnavailableError``."""
     arguments = parse_arguments(argv)
     letters = asyncio.run(_do(arguments))
+    _note(arguments, letters)
     shown = _as_json if arguments.is_json else _in_full if arguments.action == "show" else _in_a_line
     for letter in letters:
         print(shown(letter))
@@ -27,19 +34,50 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-async def _do(arguments: DeadLetterArguments) -> list[DeadLetter]:
+def _note(arguments: DeadLetterArguments, letters: Sequence[Letter]) -> None:
+    """Ids only."""
+    done: dict[str, AuditAction] = {"replay": "dead_letter_replayed", "erase": "dead_letter_erased"}
+    action = done.get(arguments.action)
+    if action is None:
+        return
+    if arguments.settings.audit_file is None:
+        configure_logging("dead-letters", arguments.settings)
+    audit = AuditLog(arguments.settings.audit_file, role="dead-letters")
+    for letter in letters:
+        subject = {"kind": letter.kind, "session": letter.session}
+        if isinstance(letter, IngestLetter):
+            subject["entry"] = letter.entry_id
+        audit.note(action, tenant=letter.tenant, subject=subject)
+
+
+async def _do(arguments: DeadLetterArguments) -> list[Letter]:
     """The letters that were meant, after what was to be done with them."""
-    settings = arguments.settings
-    async with connect(settings.redis_url, max_connections=4, timeout=_REPLY_TIMEOUT) as client:
-        dead_letters = DeadLetters(client)
-        letters = await dead_letters.letters(tenant=arguments.tenant, session=arguments.session, kind=arguments.kind)
-        if arguments.action == "erase":
-            for letter in letters:
-                await dead_letters.remove(letter)
-        elif arguments.action == "replay":
-            await asyncio.to_thread(_forget_starts, settings.queue_url, letters)
-            for letter in letters:
-                await dead_letters.release(letter)
+    async with connect(arguments.settings.redis_url, max_connections=4, timeout=_REPLY_TIMEOUT) as client:
+        work = [] if arguments.kind == INGEST else await _do_work(arguments, arguments.kind, DeadLetters(client))
+        entries = await _do_entries(arguments, IngestLetters(client)) if arguments.kind in (None, INGEST) else []
+    return sorted([*work, *entries], key=lambda letter: letter.at_ms)
+
+
+async def _do_work(
+    arguments: DeadLetterArguments, kind: WorkKind | None, dead_letters: DeadLetters
+) -> list[DeadLetter]:
+    letters = await dead_letters.letters(tenant=arguments.tenant, session=arguments.session, kind=kind)
+    if arguments.action == "erase":
+        for letter in letters:
+            await dead_letters.remove(letter)
+    elif arguments.action == "replay" and letters:
+        await asyncio.to_thread(_forget_starts, arguments.settings.queue_url, letters)
+        for letter in letters:
+            await dead_letters.release(letter)
+    return letters
+
+
+async def _do_entries(arguments: DeadLetterArguments, ingest: IngestLetters) -> list[IngestLetter]:
+    letters = await ingest.letters(arguments.tenant, arguments.session)
+    if arguments.action == "erase":
+        return [letter for letter in letters if await ingest.remove(letter)]
+    if arguments.action == "replay":
+        return [letter for letter in letters if await ingest.replay(letter)]
     return letters
 
 
@@ -49,17 +87,43 @@ def _forget_starts(queue_url: str, letters: Sequence[DeadLetter]) -> None:
             forget_starts(queue, letter.kind, letter.ref)
 
 
-def _as_json(letter: DeadLetter) -> str:
+def _as_json(letter: Letter) -> str:
     return json.dumps(asdict(letter), ensure_ascii=False)
 
 
-def _in_a_line(letter: DeadLetter) -> str:
-    who = f"{_plain(letter.tenant)}/{_plain(letter.session)}"
+def _in_a_line(letter: Letter) -> str:
+    who = f"{_plain(letter.tenant)}/{_plain(letter.session or '-')}"
+    if isinstance(letter, IngestLetter):
+        return f"{_time(letter.at_ms)}  {letter.kind:<8}{who}  {letter.entry_id}  {_why(letter)}"
     return f"{_time(letter.at_ms)}  {letter.kind:<8}{who}  {letter.starts} starts  {_plain(letter.reason)}"
 
 
-def _in_full(letter: DeadLetter) -> str:
-    rows = {
+def _in_full(letter: Letter) -> str:
+    rows = _entry_rows(letter) if isinstance(letter, IngestLetter) else _work_rows(letter)
+    return "".join(f"{name:<13}{value}\n" for name, value in rows.items())
+
+
+def _entry_rows(letter: IngestLetter) -> dict[str, str]:
+    return {
+        "tenant": _plain(letter.tenant),
+        "session": _plain(letter.session or "-"),
+        "kind": letter.kind,
+        "reason": _why(letter),
+        "entry": letter.entry_id,
+        "bytes": str(letter.refusal.size_bytes),
+        "kept": "whole" if letter.has_text else "only the reason",
+        "set aside": _time(letter.at_ms),
+        "prefold": letter.refusal.version,
+    }
+
+
+def _why(letter: IngestLetter) -> str:
+    place = f" at {letter.refusal.field}" if letter.refusal.field else ""
+    return _plain(f"{letter.refusal.reason}{place}")
+
+
+def _work_rows(letter: DeadLetter) -> dict[str, str]:
+    return {
         "tenant": _plain(letter.tenant),
         "session": _plain(letter.session),
         "incarnation": letter.incarnation,
@@ -71,7 +135,6 @@ def _in_full(letter: DeadLetter) -> str:
         "turns": f"{letter.from_seq} to {letter.to_seq}" if letter.to_seq else "-",
         "prefold": letter.version,
     }
-    return "".join(f"{name:<13}{value}\n" for name, value in rows.items())
 
 
 def _end_line(arguments: DeadLetterArguments, count: int) -> str:

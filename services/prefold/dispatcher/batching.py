@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from prefold.storage.embed_types import EmbedSpan
+from prefold.dispatcher.asking import Piece
 from prefold.storage.types import SessionRef, TurnEvent
 
 
@@ -36,21 +36,9 @@ class EmbedBatch:
             return 0
         return max(0, self._since_ms + self.max_wait_ms - now_ms)
 
-    def jobs(self) -> list[list[EmbedSpan]]:
-        """The spans in order of arrival, cut into jobs of at most ``max_turns`` turns.
-
-        A session is never cut: its turns are embedded in order, and two jobs would do the same work twice.
-        """
-        jobs: list[list[EmbedSpan]] = []
-        room = 0
-        for ref, (first, last) in self._spans.items():
-            turns = last - first + 1
-            if turns > room:
-                jobs.append([])
-                room = self.max_turns
-            jobs[-1].append(EmbedSpan(ref.tenant, ref.session, ref.incarnation, first, last))
-            room -= turns
-        return jobs
+    def pieces(self) -> list[Piece]:
+        """One a session, in order of arrival."""
+        return [Piece(ref, last - first + 1, first, last) for ref, (first, last) in self._spans.items()]
 
     def clear(self) -> None:
         """Starts anew."""

@@ -1,24 +1,31 @@
 """Reads turn events and asks for what they call for."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 import structlog
 from redis.exceptions import RedisError
 
+from prefold.dispatcher.ahead import Ahead, long_streams
+from prefold.dispatcher.asking import Asking, Cut, Piece
 from prefold.dispatcher.attempts import Attempts
 from prefold.dispatcher.batching import BuildWishes, EmbedBatch
 from prefold.dispatcher.outage import Outage, stopped_within
-from prefold.dispatcher.ports import Jobs, TurnEvents
+from prefold.dispatcher.ports import TurnEvents
 from prefold.errors import TransientError
-from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, QueueName
+from prefold.jobs import Ask
 from prefold.jobs.names import SESSIONS_PER_JOB
 from prefold.storage.embed_types import EmbedSpan
-from prefold.storage.types import SessionRef, TurnEvent
+from prefold.storage.types import TurnEvent
+from prefold.telemetry import metrics
 
 log = structlog.get_logger(__name__)
+
+
+_FEW = 32
+"""Partitions, of all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +39,8 @@ class IntakeOptions:
     max_build_window_ms: int = 1_000
     read_count: int = 64
     """Events of each partition in one read."""
+    read_more: int = 2_048
+    """Events in a further read, where a few partitions have more than that."""
     read_pause_ms: int = 20
     """Least time between two reads."""
     block_ms: int = 500
@@ -39,7 +48,22 @@ class IntakeOptions:
     count_drops_ms: int = 60_000
     """Time between two looks for events that the cap dropped unread; they are taken after a pause of ours too."""
     long_pause_ms: int = 5_000
-    max_queue_depth: int = 2_000
+
+
+def _embed(job: Sequence[Piece]) -> Ask:
+    return Ask.embed([EmbedSpan(*_names(piece), piece.first_seq, piece.last_seq) for piece in job], "events")
+
+
+def _names(piece: Piece) -> tuple[str, str, str]:
+    return piece.ref.tenant, piece.ref.session, piece.ref.incarnation
+
+
+def _build(job: Sequence[Piece]) -> Ask:
+    """The newest turns that asked tell two wishes of one session apart."""
+    return Ask.sessions("compact", [piece.ref for piece in job], ",".join(str(piece.last_seq) for piece in job))
+
+
+_BUILDS = Cut(SESSIONS_PER_JOB, _build)
 
 
 async def _none_dropped() -> int:
@@ -49,14 +73,14 @@ async def _none_dropped() -> int:
 class Intake:
     """One consumer of the event streams: collects, enqueues, then acknowledges.
 
-    An event is acknowledged once its work is on the queue, so a crash repeats work and loses none. While a
-    queue is full, its work is left to the reconciler and the events are acknowledged all the same.
+    An event is acknowledged once its work is on the queue, so a crash repeats work and loses none. What a queue has
+    no room for is left to the reconciler, and the events are acknowledged all the same.
     """
 
     def __init__(
         self,
         events: TurnEvents,
-        jobs: Jobs,
+        asking: Asking,
         attempts: Attempts,
         options: IntakeOptions,
         now_ms: Callable[[], int],
@@ -65,8 +89,10 @@ class Intake:
     ) -> None:
         """``count_drops``: events that were dropped since it was last asked, as far as nobody has read on yet."""
         self._events = events
+        self._ahead = Ahead(events, options.read_count)
         self._count_drops = count_drops
-        self._jobs = jobs
+        self._asking = asking
+        self._embeds = Cut(options.batch_turns, _embed)
         self._attempts = attempts
         self._options = options
         self._now_ms = now_ms
@@ -111,10 +137,10 @@ class Intake:
             if now_ms - counted_ms >= self._options.count_drops_ms or now_ms - read_ms >= self._options.long_pause_ms:
                 counted_ms = now_ms
                 await self._note_drops()
-            events = await self._events.read(self._options.consumer, self._options.read_count, self._block_ms())
+            events = await self._read()
             read_ms = self._now_ms()
             self._outage.over()
-            self._collect(events)
+            self._gather(await self._ahead.look(events, read_ms))
             await self._enqueue_builds()
             if self._batch_is_due():
                 await self._flush()
@@ -125,13 +151,32 @@ class Intake:
                 await stopped_within(stop, self._pause())
         await self._flush()
 
+    async def _read(self) -> list[TurnEvent]:
+        """One read of all streams; of a few that are long more at once, for a read that names all costs much."""
+        options = self._options
+        events = await self._events.read(options.consumer, options.read_count, self._block_ms())
+        self._collect(events)
+        longest = long_streams(events, options.read_count)
+        if 0 < len(longest) <= _FEW:
+            more = await self._events.read_more(options.consumer, options.read_more // len(longest), longest)
+            self._collect(more)
+            events += more
+        return events
+
     async def _note_drops(self) -> None:
         dropped = await self._count_drops()
         if dropped:
             self.events_dropped += dropped
+            metrics.EVENTS_DROPPED.inc(dropped)
             log.warning("events_dropped", events=dropped)  # no work is lost: it stands in `due`
 
     def _collect(self, events: list[TurnEvent]) -> None:
+        self._gather([event for event in events if not self._ahead.is_done(event)])
+        self._unacked.extend(events)
+        self.events_seen += len(events)
+        metrics.EVENTS.inc(len(events))
+
+    def _gather(self, events: list[TurnEvent]) -> None:
         now_ms = self._now_ms()
         for event in events:
             self._batch.add(event, now_ms)
@@ -139,8 +184,6 @@ class Intake:
                 self._wishes.add(event, now_ms)
             else:
                 self._wishes.forget(event.ref)
-        self._unacked.extend(events)
-        self.events_seen += len(events)
 
     def _block_ms(self) -> int:
         """0 while a batch fills: Redis ends a wait up to 100 ms late, so we come back by ourselves."""
@@ -163,46 +206,32 @@ class Intake:
 
     async def _enqueue_builds(self) -> None:
         ready = self._wishes.take(self._now_ms())
-        refs = list(ready)
         try:
-            for start in range(0, len(refs), SESSIONS_PER_JOB):
-                if await self._is_full(COMPACT_QUEUE):
-                    return
-                part = refs[start : start + SESSIONS_PER_JOB]
-                await self._put_builds({ref: ready[ref] for ref in part})
+            asked = await self._asking.ask("compact", [Piece(ref, last_seq=seq) for ref, seq in ready.items()], _BUILDS)
         except Exception:
             self._wishes.restore(ready)
             raise
-
-    async def _put_builds(self, ready: dict[SessionRef, int]) -> None:
-        occasion = ",".join(map(str, ready.values()))
-        self.jobs_enqueued += await asyncio.to_thread(self._jobs.compact, list(ready), occasion=occasion)
+        self.jobs_enqueued += asked.jobs
 
     async def _flush(self) -> None:
         """Enqueues the batch and the builds that are ready, then acknowledges everything read so far."""
         await self._enqueue_builds()
-        jobs = self._batch.jobs()
-        if jobs and not await self._is_full(EMBED_QUEUE):
-            self.jobs_enqueued += await asyncio.to_thread(self._put_embeds, jobs)
+        asked = await self._asking.ask("embed", self._batch.pieces(), self._embeds)
+        self.jobs_enqueued += asked.jobs
         unacked, self._unacked = self._unacked, []
         self._note(unacked)
         self._batch.clear()
         await self._events.ack(unacked)
 
-    async def _is_full(self, queue: QueueName) -> bool:
-        return await asyncio.to_thread(self._jobs.depth, queue) >= self._options.max_queue_depth
-
-    def _put_embeds(self, jobs: list[list[EmbedSpan]]) -> int:
-        return sum(self._jobs.embed(spans, occasion="events") for spans in jobs)
-
     def _note(self, events: list[TurnEvent]) -> None:
         now_ms = self._now_ms()
-        for event in events:
+        for event in {event.ref: event for event in events}.values():
             self._attempts.asked("embed", event, now_ms)
-            if event.build_due:
-                self._attempts.asked("compact", event, now_ms)
+        for event in {event.ref: event for event in events if event.build_due}.values():
+            self._attempts.asked("compact", event, now_ms)
 
     def _start_over(self) -> None:
         """Forgets what is collected: it is still assigned to us, and ``pending`` gives it again."""
         self._batch.clear()
         self._unacked.clear()
+        self._ahead.forget()

@@ -7,6 +7,8 @@ from datetime import timedelta
 
 import structlog
 
+from prefold.errors import place_of
+
 _FIRST_WAIT_SECONDS = 0.1
 _LONGEST_WAIT_SECONDS = 3.0
 
@@ -32,13 +34,19 @@ class Outage:
         self._failures = 0
 
     async def wait(self, error: Exception, stop: asyncio.Event, *, is_bug: bool = False) -> None:
-        """Logs the first failure, then waits: 0.1 s doubling up to 3 s, jittered; less when ``stop`` is set."""
+        """Logs the first failure, then waits as long as ``note`` says; less when ``stop`` is set."""
+        await stopped_within(stop, timedelta(seconds=self.note(error, is_bug=is_bug)))
+
+    def note(self, error: Exception, *, is_bug: bool = False) -> float:
+        """Logs the first failure; seconds to wait: 0.1 doubling up to 3, jittered."""
         if self._since is None:
             self._since = time.monotonic()
-            log.warning("dispatcher_unavailable", loop=self._loop, error=str(error), exc_info=error if is_bug else None)
+            told = place_of(error) if is_bug else str(error)  # what a bug says may quote somebody
+            log.warning("dispatcher_unavailable", loop=self._loop, error=told, exc_info=error if is_bug else None)
         longest = min(_FIRST_WAIT_SECONDS * 2 ** min(self._failures, 10), _LONGEST_WAIT_SECONDS)
         self._failures += 1
-        await stopped_within(stop, timedelta(seconds=longest * random.uniform(0.5, 1)))  # noqa: S311 (jitter)
+        wait_seconds: float = longest * random.uniform(0.5, 1)  # noqa: S311 (jitter)
+        return wait_seconds
 
     def over(self) -> None:
         """The loop's work succeeds (again)."""

@@ -3,9 +3,8 @@
 from collections.abc import AsyncIterator, Sequence
 from typing import Protocol
 
-from prefold.jobs import QueueName
-from prefold.storage.embed_types import EmbedSpan
-from prefold.storage.types import DueItem, SessionRef, TurnEvent
+from prefold.jobs import Ask, QueueName
+from prefold.storage.types import DueItem, TurnEvent
 
 
 class TurnEvents(Protocol):
@@ -22,11 +21,17 @@ class TurnEvents(Protocol):
     async def read(self, consumer: str, count: int, block_ms: int) -> list[TurnEvent]:
         """Up to ``count`` new events a partition; waits for the first up to ``block_ms``, 0: not at all."""
 
+    async def read_more(self, consumer: str, count: int, partitions: Sequence[int]) -> list[TurnEvent]:
+        """The same of some partitions only, without waiting."""
+
     async def pending(self, consumer: str) -> list[TurnEvent]:
         """Events that ``consumer`` was given and has not acknowledged, oldest first; perhaps not all at once."""
 
     async def claim(self, consumer: str, min_idle_ms: int) -> list[TurnEvent]:
         """Takes over events that some consumer has left unacknowledged for ``min_idle_ms``."""
+
+    async def newest(self, partitions: Sequence[int], count: int) -> list[TurnEvent]:
+        """The last ``count`` events of each partition, given to anybody or not. They stay where they are."""
 
     async def ack(self, events: Sequence[TurnEvent]) -> None:
         """Ends the delivery of ``events``. Acknowledging twice is legal."""
@@ -37,6 +42,9 @@ class DueSets(Protocol):
 
     async def due(self, now_ms: int, limit: int, partitions: Sequence[int]) -> list[DueItem]:
         """Entries due at or before ``now_ms``, up to ``limit`` of each of ``partitions``, the oldest first."""
+
+    async def beyond(self, now_ms: int, limit: int, partitions: Sequence[int]) -> list[DueItem]:
+        """Where ``due`` gave ``limit`` entries: some of those behind them, the newest in any case."""
 
 
 class OwedWork(Protocol):
@@ -52,17 +60,8 @@ class OwedWork(Protocol):
 class Jobs(Protocol):
     """The job queue. Calls block, so they run in a thread; each may raise ``UnavailableError``."""
 
-    def embed(self, spans: Sequence[EmbedSpan], *, occasion: str) -> bool:
-        """Asks for embedding; False when the same job waits or runs already."""
-
-    def compact(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
-        """Asks for summaries; False when the same job waits or runs already."""
-
-    def remember(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
-        """Asks for what sessions are remembered by; False when the same job waits or runs already."""
-
-    def expire(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
-        """Asks for the end of sessions; False when the same job waits or runs already."""
+    def put(self, asks: Sequence[Ask]) -> list[bool]:
+        """Puts the jobs in this order; False for one that waits or runs already."""
 
     def depth(self, queue: QueueName) -> int:
         """Jobs that wait in ``queue``."""

@@ -1,6 +1,7 @@
 """Asks again for what the sessions' own state says is undone, whatever became of events and jobs."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -8,23 +9,23 @@ from datetime import timedelta
 import structlog
 from redis.exceptions import RedisError
 
+from prefold.dispatcher.asking import Asking, Cut, Piece
 from prefold.dispatcher.attempts import Attempts
+from prefold.dispatcher.fairness import in_turn
 from prefold.dispatcher.outage import Outage, stopped_within
-from prefold.dispatcher.ports import DueSets, Jobs
+from prefold.dispatcher.ports import DueSets
 from prefold.errors import TransientError
-from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, MEMORY_QUEUE, TO_HEAD, QueueName
-from prefold.jobs.names import SESSIONS_PER_JOB, WorkKind
+from prefold.jobs import TO_HEAD, Ask
+from prefold.jobs.names import SESSIONS_PER_JOB, WORK_KINDS, WorkKind
 from prefold.storage.embed_types import EmbedSpan
 from prefold.storage.keys import PARTITIONS
 from prefold.storage.types import DueItem
+from prefold.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
 _LOOKS = 4
 """Each takes every fourth partition: some of every server of a cluster, so that one which is away spoils none."""
-
-_BY_SESSIONS: dict[WorkKind, QueueName] = {"compact": COMPACT_QUEUE, "remember": MEMORY_QUEUE, "expire": EMBED_QUEUE}
-"""Kinds whose jobs name whole sessions, and where they go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,8 @@ class ReconcilerOptions:
     every: timedelta = timedelta(seconds=1)
     entries_per_partition: int = 200
     sessions_per_embed_job: int = 32
-    max_queue_depth: int = 2_000
+    sessions_per_look: int = 2_000
+    """Of one kind in a quarter of the partitions; the others have their turn with the next look."""
 
 
 class Reconciler:
@@ -43,7 +45,7 @@ class Reconciler:
     def __init__(
         self,
         due_sets: DueSets,
-        jobs: Jobs,
+        asking: Asking,
         attempts: Attempts,
         options: ReconcilerOptions,
         *,
@@ -51,7 +53,7 @@ class Reconciler:
         wall_ms: Callable[[], Awaitable[int]],
     ) -> None:
         self._due_sets = due_sets
-        self._jobs = jobs
+        self._asking = asking
         self._attempts = attempts
         self._options = options
         self._now_ms = now_ms
@@ -79,36 +81,32 @@ class Reconciler:
             if stop.is_set():
                 return
             items = await self._overdue(wall_ms, range(start, PARTITIONS, _LOOKS))
-            await self._enqueue_embeds([item for item in items if item.kind == "embed"], occasion)
-            for kind in _BY_SESSIONS:
+            for kind in WORK_KINDS:
                 await self._enqueue(kind, [item for item in items if item.kind == kind], occasion)
 
     async def _overdue(self, wall_ms: int, partitions: Sequence[int]) -> list[DueItem]:
         # Entries that are held back come first in their set; the limit must reach beyond them.
         limit = self._options.entries_per_partition + max(map(self._attempts.waiting, partitions))
         items = await self._due_sets.due(wall_ms, limit, partitions)
+        found = Counter(item.partition for item in items)
+        deep = [partition for partition in partitions if found[partition] >= limit]
+        if deep:
+            items += await self._due_sets.beyond(wall_ms, self._options.entries_per_partition, deep)
         now_ms = self._now_ms()
-        return [item for item in items if self._attempts.may(item, now_ms)]
-
-    async def _enqueue_embeds(self, items: list[DueItem], occasion: str) -> None:
-        for part in _parts(items, self._options.sessions_per_embed_job):
-            if await self._is_full(EMBED_QUEUE):
-                return
-            spans = [EmbedSpan(i.ref.tenant, i.ref.session, i.ref.incarnation, 1, TO_HEAD) for i in part]
-            self.jobs_enqueued += await asyncio.to_thread(self._jobs.embed, spans, occasion=occasion)
-            self._repeated(part)
+        return [item for item in dict.fromkeys(items) if self._attempts.may(item, now_ms)]
 
     async def _enqueue(self, kind: WorkKind, items: list[DueItem], occasion: str) -> None:
-        asks = {"compact": self._jobs.compact, "remember": self._jobs.remember, "expire": self._jobs.expire}
-        for part in _parts(items, SESSIONS_PER_JOB):
-            if await self._is_full(_BY_SESSIONS[kind]):
-                return
-            refs = [item.ref for item in part]
-            self.jobs_enqueued += await asyncio.to_thread(asks[kind], refs, occasion=occasion)
-            self._repeated(part)
+        by_ref = {item.ref: item for item in items}
+        pieces = in_turn([Piece(ref) for ref in by_ref])[: self._options.sessions_per_look]
+        asked = await self._asking.ask(kind, pieces, self._cut(kind, occasion))
+        self.jobs_enqueued += asked.jobs
+        metrics.RECONCILER_REPAIRS.labels(kind).inc(len(asked.pieces))
+        self._repeated([by_ref[piece.ref] for piece in asked.pieces])
 
-    async def _is_full(self, queue: QueueName) -> bool:
-        return await asyncio.to_thread(self._jobs.depth, queue) >= self._options.max_queue_depth
+    def _cut(self, kind: WorkKind, occasion: str) -> Cut:
+        if kind == "embed":
+            return Cut(self._options.sessions_per_embed_job, lambda job: _embed(job, occasion))
+        return Cut(SESSIONS_PER_JOB, lambda job: Ask.sessions(kind, [piece.ref for piece in job], occasion))
 
     def _repeated(self, items: list[DueItem]) -> None:
         now_ms = self._now_ms()
@@ -116,5 +114,6 @@ class Reconciler:
             self._attempts.repeated(item, now_ms)
 
 
-def _parts(items: list[DueItem], size: int) -> list[list[DueItem]]:
-    return [items[start : start + size] for start in range(0, len(items), size)]
+def _embed(job: Sequence[Piece], occasion: str) -> Ask:
+    refs = (piece.ref for piece in job)
+    return Ask.embed([EmbedSpan(ref.tenant, ref.session, ref.incarnation, 1, TO_HEAD) for ref in refs], occasion)

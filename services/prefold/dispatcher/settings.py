@@ -4,10 +4,28 @@ import socket
 
 from pydantic import Field
 
-from prefold.config.settings import QueueSettings, RedisSettings
+from prefold.config.settings import (
+    EngineSettings,
+    IngestSettings,
+    KeyFileSettings,
+    ProbeSettings,
+    QueueSettings,
+    RedisSettings,
+    StoreSettings,
+    TurnSettings,
+)
 
 
-class DispatcherSettings(RedisSettings, QueueSettings):
+class DispatcherSettings(
+    RedisSettings,
+    QueueSettings,
+    ProbeSettings,
+    IngestSettings,
+    KeyFileSettings,
+    StoreSettings,
+    TurnSettings,
+    EngineSettings,
+):
     """Settings of ``prefold dispatcher``."""
 
     dispatcher_name: str = Field(
@@ -28,7 +46,16 @@ class DispatcherSettings(RedisSettings, QueueSettings):
     claim_idle_ms: int = Field(
         15_000, ge=1_000, le=3_600_000, description="Events unacknowledged this long are taken from their consumer, ms."
     )
+    ingest_lease_ms: int = Field(
+        10_000,
+        ge=500,
+        le=300_000,
+        description="Time after which another dispatcher reads a tenant's ingest stream whose reader died, in ms.",
+    )
     reconcile_seconds: float = Field(1, ge=0.1, le=3600, description="Time between two looks at what is due, in s.")
+    lag_seconds: float = Field(
+        5, ge=0.5, le=300, description="How often it is read how far behind the work is, for the metrics, in s."
+    )
     sweep_seconds: float = Field(
         3600, ge=1, le=7 * 86_400, description="Time between two passes through all sessions for what due lacks, in s."
     )

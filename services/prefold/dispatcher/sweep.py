@@ -11,6 +11,7 @@ from redis.exceptions import RedisError
 from prefold.dispatcher.outage import Outage, stopped_within
 from prefold.dispatcher.ports import OwedWork
 from prefold.errors import TransientError
+from prefold.telemetry import metrics
 
 log = structlog.get_logger(__name__)
 
@@ -70,6 +71,7 @@ class Sweep:
                 restored = sum(await asyncio.gather(*(self._owed.restore(*session) for session in part)))
                 report.restored += restored
                 self.due_restored += restored
+                metrics.RECONCILER_REPAIRS.labels("due").inc(restored)
                 report.sessions += len(part)
             ahead = report.sessions / self._options.sessions_per_second - (time.monotonic() - began)
             if await stopped_within(stop, timedelta(seconds=max(ahead, 0.001))):

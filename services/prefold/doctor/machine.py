@@ -4,8 +4,10 @@ import shutil
 import stat
 from pathlib import Path
 
+from prefold.access import parse_key_file
 from prefold.doctor.findings import Finding
 from prefold.doctor.settings import DoctorSettings
+from prefold.errors import ConfigurationError
 
 __all__ = ["look_at_machine"]
 
@@ -35,8 +37,8 @@ def _keys(file: Path | None) -> Finding:
         return Finding(_PART, "keys", "note", "no file: only this machine is served, as tenant default")
     try:
         mode = file.stat().st_mode
-        has_keys = any(line.strip() and not line.startswith("#") for line in file.read_text("utf-8").splitlines())
-    except (OSError, UnicodeDecodeError) as error:
+        has_keys = bool(parse_key_file(file.read_bytes()).keys)
+    except (OSError, ConfigurationError) as error:
         return Finding(
             _PART, "keys", "wrong", f"{file} cannot be read: {error}", "let PREFOLD_API_KEYS_FILE name the file"
         )
@@ -44,7 +46,7 @@ def _keys(file: Path | None) -> Finding:
         mend = f"chmod go-w {file}: whoever writes it makes himself a key to any tenant"
         return Finding(_PART, "keys", "wrong", f"{file} can be written by others ({stat.filemode(mode)})", mend)
     if not has_keys:
-        return Finding(_PART, "keys", "wrong", f"{file} has no key", "add one: see the section on keys in the manual")
+        return Finding(_PART, "keys", "wrong", f"{file} has no key", "add one: prefold keys create")
     if mode & stat.S_IROTH:
         return Finding(_PART, "keys", "note", f"{file} can be read by everybody; it holds hashes only")
     return Finding(_PART, "keys", "ok", str(file))

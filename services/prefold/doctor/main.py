@@ -4,6 +4,7 @@ import argparse
 import asyncio
 from collections.abc import Sequence
 
+from prefold.config.addresses import located
 from prefold.config.flags import add_flags, settings_from
 from prefold.config.logs import configure_logging
 from prefold.doctor.findings import Finding, is_well
@@ -12,7 +13,7 @@ from prefold.doctor.model import look_at_model
 from prefold.doctor.queue import look_at_queue
 from prefold.doctor.report import as_json, as_text
 from prefold.doctor.sessions import look_at_sessions
-from prefold.doctor.settings import DoctorSettings, located
+from prefold.doctor.settings import DoctorSettings
 from prefold.doctor.vectors import look_at_vectors
 
 __all__ = ["examine", "main"]

@@ -12,6 +12,7 @@ from prefold.doctor.work import look_at_work
 from prefold.errors import ConfigurationError, UnavailableError
 from prefold.storage.client import connect, redis_failures
 from prefold.storage.cluster import Server, servers_of
+from prefold.storage.layout import LAYOUT, check_layout
 from prefold.storage.promises import promises_of
 from prefold.storage.server import ServerFacts, read_servers
 
@@ -31,13 +32,24 @@ async def look_at_sessions(settings: DoctorSettings) -> list[Finding]:
             needed = _needed(settings, seen.facts)
             findings = [one for facts in seen.facts for one in _of_server(facts, settings, needed)]
             findings += [_away(f"{_PART} {address}", "it does not answer") for address in seen.away]
-            return [*findings, *await _clocks(client, seen.away), *await look_at_work(client)]
+            layout = await _layout(client)
+            return [*findings, layout, *await _clocks(client, seen.away), *await look_at_work(client)]
         except (UnavailableError, ConfigurationError) as error:
             return [_away(_PART, f"{redacted_url(settings.redis_url)}: {error.detail}")]
 
 
 def _away(part: str, why: str) -> Finding:
     return Finding(part, "reachable", "wrong", why, "start it, or let PREFOLD_REDIS_URL name the one that runs")
+
+
+async def _layout(client: Redis) -> Finding:
+    try:
+        await check_layout(client)
+    except ConfigurationError as error:
+        return Finding(_PART, "layout", "wrong", error.detail, "run the version of Prefold that wrote the store")
+    except UnavailableError as error:  # of a cluster: the one server that knows it
+        return Finding(_PART, "layout", "unknown", error.detail, "start the server that is away")
+    return Finding(_PART, "layout", "ok", f"{LAYOUT}, as this version works with")
 
 
 def _needed(settings: DoctorSettings, facts: list[ServerFacts]) -> int:

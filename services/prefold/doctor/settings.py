@@ -4,7 +4,6 @@ from pathlib import Path
 
 from pydantic import Field
 
-from prefold.config.addresses import Addresses
 from prefold.config.settings import (
     DataDirSettings,
     DurabilitySettings,
@@ -15,7 +14,7 @@ from prefold.config.settings import (
     VectorSettings,
 )
 
-__all__ = ["DoctorSettings", "located"]
+__all__ = ["DoctorSettings"]
 
 
 class DoctorSettings(
@@ -32,12 +31,3 @@ class DoctorSettings(
     api_keys_file: Path | None = Field(
         None, description="File of hashed keys and their tenants, as the gateway has it."
     )
-
-
-def located(settings: DoctorSettings) -> DoctorSettings:
-    """The settings with the addresses of a stack that runs on the data folder, where none are set."""
-    running = Addresses.read(settings.data_dir)
-    if running is None:
-        return settings
-    known = {name: value for name, value in running.settings().items() if name not in settings.model_fields_set}
-    return settings.model_copy(update=known)

@@ -8,17 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from prefold.evaluation.memory_client import MemoryClient
+from prefold.client import Prefold
 from prefold.stack.embedded import temporary_stack
 
-Clients = Mapping[str, MemoryClient]
+Clients = Mapping[str, Prefold]
 
 
 @contextmanager
 def running_gateway(url: str, keys: Mapping[str, str | None]) -> Iterator[Clients]:
     """A client for each tenant that there is a key for."""
     with ExitStack() as stack:
-        yield {tenant: stack.enter_context(MemoryClient(url, api_key=key)) for tenant, key in keys.items()}
+        yield {tenant: stack.enter_context(Prefold(url, api_key=key)) for tenant, key in keys.items()}
 
 
 @contextmanager

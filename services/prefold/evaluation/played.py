@@ -6,11 +6,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from prefold.client import Appended, Context
+from prefold.client import Appended, Context, Prefold
 from prefold.errors import PrefoldError, UnavailableError
 from prefold.evaluation.cases import Case
 from prefold.evaluation.filler import at_length, small_talk
-from prefold.evaluation.memory_client import MemoryClient
 from prefold.evaluation.settling import await_standby, recalled_context, settle
 from prefold.evaluation.shapes import Language, Session, SmallTalk
 
@@ -27,7 +26,7 @@ class PlayedSession:
     real_name: str
     real_user: str | None
     asked: Session
-    client: MemoryClient
+    client: Prefold
     seed: str
     patience_seconds: float
     head: int = 0
@@ -79,7 +78,7 @@ class PlayedSession:
         """Wait until nothing is owed for what was said so far."""
         if self.is_touched:
             state = settle(self.client, self.real_name, within_seconds=self.patience_seconds, closed=self.is_closed)
-            self.swaps, self.is_touched = state["swaps"], False
+            self.swaps, self.is_touched = state.swaps, False
 
     def close(self) -> None:
         """End the session, and wait until what is learnt of it is learnt."""
@@ -113,7 +112,7 @@ class PlayedSession:
 
 
 def open_sessions(
-    case: Case, clients: Mapping[str, MemoryClient], run: str, seed: int, patience_seconds: float
+    case: Case, clients: Mapping[str, Prefold], run: str, seed: int, patience_seconds: float
 ) -> dict[str, PlayedSession]:
     """The sessions of a case by the names in its file, none created yet."""
     return {

@@ -5,11 +5,10 @@ import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from prefold.client.results import JsonObject
+from prefold.client import Fact, Prefold
 from prefold.errors import NotFoundError, PrefoldError
 from prefold.evaluation.cases import Case
 from prefold.evaluation.contexts import seen_context
-from prefold.evaluation.memory_client import MemoryClient
 from prefold.evaluation.played import PlayedSession, erase, open_sessions
 from prefold.evaluation.seen import Seen, fault_of
 from prefold.evaluation.shapes import (
@@ -76,7 +75,7 @@ class Rules:
     """Sessions and users are removed again afterwards."""
 
 
-def play(case: Case, clients: Mapping[str, MemoryClient], rules: Rules) -> Outcome:
+def play(case: Case, clients: Mapping[str, Prefold], rules: Rules) -> Outcome:
     """Run one case. Never raises what Prefold answers: that is the outcome's ``error``."""
     outcome = Outcome(case)
     missing = sorted(case.tenants - clients.keys())
@@ -151,10 +150,14 @@ class _Player:
                 played.client.put_state(played.real_name, step.state)
             case DeleteFact():
                 self._settle()
-                _each_fact(played, step.delete_fact, lambda user, row: played.client.delete_fact(user, row["id"]))
+                _each_fact(played, step.delete_fact, lambda user, row: played.client.delete_fact(user, row.id))
             case CorrectFact():
                 self._settle()
-                _each_fact(played, step.correct_fact, lambda user, row: _correct(played.client, user, row, step.to))
+                _each_fact(
+                    played,
+                    step.correct_fact,
+                    lambda user, row: played.client.correct_fact(user, row.id, object=step.to),
+                )
             case EraseUser():
                 self._erase_user(played)
             case _:
@@ -197,8 +200,8 @@ def _context(step: Ask, played: PlayedSession) -> Seen:
 
 
 def _facts(step: Facts, played: PlayedSession) -> Seen:
-    rows = played.client.facts(_user(played), history=step.facts == "history")
-    return Seen(_grouped((str(row["category"]), _sentence(row)) for row in rows))
+    rows = _rows(played, history=step.facts == "history")
+    return Seen(_grouped((row.category, _sentence(row)) for row in rows))
 
 
 def _hits(step: Search, played: PlayedSession) -> Seen:
@@ -212,17 +215,18 @@ def _hits(step: Search, played: PlayedSession) -> Seen:
     return Seen(_grouped((hit.kind, hit.text) for hit in found), [hit.kind for hit in found])
 
 
-def _each_fact(played: PlayedSession, words: str, change: Callable[[str, JsonObject], object]) -> None:
+def _each_fact(played: PlayedSession, words: str, change: Callable[[str, Fact], object]) -> None:
     user = _user(played)
-    rows = [row for row in played.client.facts(user) if words.casefold() in _sentence(row).casefold()]
+    rows = [row for row in _rows(played) if words.casefold() in _sentence(row).casefold()]
     if not rows:
         raise NotFoundError(f"no fact of {played.asked.user} has {words!r}", code="fact_not_found")
     for row in rows:
         change(user, row)
 
 
-def _correct(client: MemoryClient, user: str, row: JsonObject, to: str) -> None:
-    client.correct_fact(user, row["id"], {"object": to})
+def _rows(played: PlayedSession, *, history: bool = False) -> tuple[Fact, ...]:
+    """The newest 500 of the session's user."""
+    return played.client.facts(_user(played), history=history, limit=500).facts
 
 
 def _user(played: PlayedSession) -> str:
@@ -231,8 +235,8 @@ def _user(played: PlayedSession) -> str:
     return played.real_user
 
 
-def _sentence(row: JsonObject) -> str:
-    return f"{row['subject']} {str(row['relation']).replace('_', ' ')} {row['object']}"
+def _sentence(row: Fact) -> str:
+    return f"{row.subject} {row.relation.replace('_', ' ')} {row.object}"
 
 
 def _grouped(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:

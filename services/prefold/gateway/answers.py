@@ -6,20 +6,19 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from prefold.gateway.summary_answers import (
     ActiveSummary,
-    SharedPrefix,
     SharedPrefixState,
     SoftThreshold,
     Standby,
     SummaryUsage,
 )
+from prefold.storage.session_options import NAME_PATTERN, Name, SessionBody
+from prefold.storage.types import Proposals
+
+__all__ = ["NAME_PATTERN", "Name", "SessionBody"]
 
 Status = Literal["ok", "soft", "swapped", "degraded"]
 Durability = Literal["durable", "fast"]
-Proposals = Literal["hold", "apply"]
 Count = Annotated[int, Meta(ge=0)]
-NAME_PATTERN = "^[A-Za-z0-9][A-Za-z0-9._@+=|~-]{0,127}$"
-Name = Annotated[str, Meta(extra_json_schema={"pattern": NAME_PATTERN})]
-"""Of a session or a user; the handlers check it themselves, with a code of its own."""
 
 
 class ContextNumbers(Struct, frozen=True, kw_only=True):
@@ -50,32 +49,6 @@ class AppendAnswer(Struct, frozen=True, kw_only=True):
     context: ContextNumbers
     durability: Durability
     """``durable``: on disk, and on replicas where there are any. ``fast``: a crash of the store may lose the last turns."""
-
-
-class SessionBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a PUT sets. A member that is absent stays as it is, or gets its default at creation."""
-
-    user: Name | None = None
-    """Set once; another user later is refused (409 ``user_conflict``)."""
-    model: str | None = None
-    hard_limit_tokens: Annotated[int, Meta(ge=1000, le=10_000_000)] | None = None
-    """Default 100,000."""
-    soft_ratio: Annotated[float, Meta(ge=0.4, le=0.85)] | UnsetType | None = UNSET
-    """Share of the room at which the next summary is built. ``null``, the default: it adapts to pace and build time."""
-    keep_recent_turns: Annotated[int, Meta(ge=0, le=1000)] | None = None
-    """Default 6; the limit wins."""
-    system: str | None = None
-    tools: list[dict[str, Any]] | None = None
-    metadata: dict[str, Any] | None = None
-    shared_prefix: SharedPrefix | UnsetType | None = UNSET
-    """``null`` or ``{}`` switches it off, which is the default."""
-    close_after_seconds: Annotated[int, Meta(ge=0, le=31_536_000)] | None = None
-    """Idle time after which the session is closed. Default 1,800; 0: only by an explicit call."""
-    state_cap_tokens: Annotated[int, Meta(ge=0, le=10_000)] | None = None
-    """Raw tokens that the pinned state may take. Default 250. A smaller one holds for the next write of the state."""
-    proposals: Proposals | None = None
-    """What becomes of entries of the pinned state that a worker proposes: with ``hold``, the default, they wait for the
-    backend; with ``apply`` they also stand in contexts meanwhile, as marked user text."""
 
 
 class Limits(Struct, frozen=True, kw_only=True):
@@ -270,6 +243,8 @@ class Problem(Struct, frozen=True, kw_only=True):
     """Stable."""
     field: str | UnsetType = UNSET
     """Path into the body (``turns[2].content``) or the name of a parameter or header."""
+    quota: str | UnsetType = UNSET
+    """With ``quota_exceeded``: which."""
     tokens: Count | UnsetType = UNSET
     """With ``state_too_long``: what the state takes,"""
     cap_tokens: Count | UnsetType = UNSET

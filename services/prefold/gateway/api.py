@@ -15,6 +15,7 @@ from prefold.gateway.memory_api import MemoryCalls, memory_operations
 from prefold.gateway.operations import Operation, QueryParameter
 from prefold.gateway.search_calls import SearchCalls
 from prefold.gateway.session_calls import SessionCalls
+from prefold.gateway.since import BEFORE
 from prefold.gateway.turn_calls import TurnCalls
 from prefold.gateway.usage_calls import DEFAULT_DAYS, MOST_DAYS, UsageAnswer, UsageCalls
 from prefold.storage.limits import CONTEXTS_KEPT
@@ -41,14 +42,14 @@ class Calls:
     health: HealthCalls
 
 
-def operations_of(calls: Calls) -> list[Operation]:
+def operations_of(calls: Calls, *, metrics_need_key: bool = False) -> list[Operation]:
     """The whole table."""
     return [
         *_conversation_operations(calls),
         *_change_operations(calls.changes),
         *memory_operations(calls.memory),
         *_tenant_operations(calls),
-        *_health_operations(calls),
+        *_health_operations(calls, metrics_need_key),
     ]
 
 
@@ -63,6 +64,7 @@ def _conversation_operations(calls: Calls) -> list[Operation]:
             body=answers.TurnBody | answers.TurnsBody,
             refusals=(*_BODY_REFUSALS, 409, 410),
             grows=True,
+            scope="append",
         ),
         Operation(
             "GET",
@@ -112,6 +114,7 @@ def _conversation_operations(calls: Calls) -> list[Operation]:
             body=answers.SessionBody,
             refusals=(*_BODY_REFUSALS, 409),
             grows=True,
+            scope="append",
         ),
         Operation(
             "GET",
@@ -127,7 +130,9 @@ def _conversation_operations(calls: Calls) -> list[Operation]:
             "Erase the session and everything derived from it; repeating is safe",
             calls.erasure.session,
             {200: answers.ErasureAnswer},
-            refusals=(400, 404, 422),
+            query=(BEFORE,),
+            refusals=(400, 404, 409, 422),
+            scope="erase",
         ),
     ]
 
@@ -142,6 +147,7 @@ def _change_operations(changes: ChangeCalls) -> list[Operation]:
             {200: change_answers.RewindAnswer},
             body=change_answers.RewindBody,
             refusals=(*_BODY_REFUSALS, 404, 410),
+            scope="erase",
         ),
         Operation(
             "POST",
@@ -152,6 +158,7 @@ def _change_operations(changes: ChangeCalls) -> list[Operation]:
             body=change_answers.ForkBody,
             refusals=(*_BODY_REFUSALS, 404, 409, 410),
             grows=True,
+            scope="append",
         ),
         Operation(
             "PUT",
@@ -162,6 +169,7 @@ def _change_operations(changes: ChangeCalls) -> list[Operation]:
             body=answers.TurnBody,
             refusals=(*_BODY_REFUSALS, 404, 409, 410),
             grows=True,
+            scope="erase",
         ),
         Operation(
             "DELETE",
@@ -169,7 +177,9 @@ def _change_operations(changes: ChangeCalls) -> list[Operation]:
             "Remove what a turn says; a marker stands in its place. Repeating is safe",
             changes.remove,
             {200: change_answers.ChangeAnswer},
+            query=(BEFORE,),
             refusals=(400, 404, 409, 410, 422),
+            scope="erase",
         ),
     ]
 
@@ -193,17 +203,26 @@ def _tenant_operations(calls: Calls) -> list[Operation]:
             {200: UsageAnswer},
             query=(QueryParameter("days", _integer(1, MOST_DAYS, DEFAULT_DAYS), "So many days up to today, in UTC."),),
             refusals=(400, 422),
+            scope="admin",
         ),
     ]
 
 
-def _health_operations(calls: Calls) -> list[Operation]:
+def _health_operations(calls: Calls, metrics_need_key: bool) -> list[Operation]:
     health = calls.health
     probe: Mapping[int, object] = {200: answers.Health, 503: answers.Health}
     return [
         Operation("GET", "/livez", "The process serves requests", health.livez, {200: answers.Health}, public=True),
         Operation("GET", "/readyz", "Sessions can be served", health.readyz, probe, public=True),
-        Operation("GET", "/metrics", "Counts in Prometheus' text format", health.metrics, {200: str}, public=True),
+        Operation(
+            "GET",
+            "/metrics",
+            "Counts in Prometheus' text format; without a key only on loopback and on the probe's port",
+            health.metrics,
+            {200: str},
+            public=not metrics_need_key,
+            scope="admin",
+        ),
         Operation("GET", "/openapi.json", "This description", health.openapi, {200: dict}, public=True),
     ]
 

@@ -5,18 +5,22 @@ All four are safe to repeat: what is so already is answered alike, and what a fa
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Protocol
 
 import structlog
 from starlette.responses import Response
 
 from prefold.assembly.budget import served_tokens, thousandths
+from prefold.audit import AuditLog
 from prefold.conversation import check_name, check_turn_id, redacted_turn
+from prefold.conversation.accepting import prepare_one, read_object
 from prefold.conversation.turns import PreparedTurn
 from prefold.errors import InvalidInputError, TransientError
 from prefold.gateway.answers import Remains
+from prefold.gateway.auditing import note_removal
 from prefold.gateway.background import InBackground
-from prefold.gateway.bodies import convert, json_response, read_object
+from prefold.gateway.bodies import convert, json_response
 from prefold.gateway.change_answers import (
     ChangeAnswer,
     ChangedTurn,
@@ -24,19 +28,22 @@ from prefold.gateway.change_answers import (
     RewindAnswer,
     RewindBody,
 )
-from prefold.gateway.durability import Store
 from prefold.gateway.exchange import Exchange
 from prefold.gateway.remains import remaining
 from prefold.gateway.rewriting import LogRewrites
 from prefold.gateway.session_calls import session_answer
 from prefold.gateway.settings import GatewaySettings
-from prefold.gateway.turn_calls import THREAD_FROM_BYTES, context_numbers, prepare_one
+from prefold.gateway.since import before_of, life_before
+from prefold.gateway.turn_calls import THREAD_FROM_BYTES, context_numbers
 from prefold.gateway.withdrawing import Withdrawing
 from prefold.pinned import copied_without
+from prefold.quotas import Quotas
 from prefold.storage import Sessions
 from prefold.storage.keys import SessionKeys, UserKeys
 from prefold.storage.memory_types import TurnSpan
+from prefold.storage.stored import is_stored
 from prefold.storage.types import ChangeResult, SessionRef, SessionView
+from prefold.storage.watching import Store
 from prefold.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
@@ -80,8 +87,12 @@ class ChangeCalls:
         settings: GatewaySettings,
         store: Store,
         withdrawing: Withdrawing,
+        quotas: Quotas,
+        audit: AuditLog,
     ) -> None:
         self._sessions = sessions
+        self._quotas = quotas
+        self._audit = audit
         self._withdrawing = withdrawing
         self._index = index
         self._rewrites = rewrites
@@ -126,6 +137,8 @@ class ChangeCalls:
         def cut_state(stored: bytes, spans: Sequence[TurnSpan]) -> bytes:
             return copied_without(stored, spans, counter)
 
+        if (lease := self._quotas.of(exchange.tenant)) is not None:
+            await lease.admit(fork, partial(is_stored, self._sessions, exchange.tenant, fork), is_new=True)
         made = await self._sessions.fork(exchange.tenant, session, fork, body.at_seq, cut_state=cut_state)
         return json_response(session_answer(made), 201)
 
@@ -141,12 +154,15 @@ class ChangeCalls:
     async def remove(self, exchange: Exchange) -> Response:
         """Put a marker in a turn's place."""
         session, turn_id = _names(exchange)
-        exchange.query()
+        before_ms = before_of(exchange)
         exchange.take_time(_CHANGE_WITHIN_SECONDS)
+        await life_before(self._sessions, exchange.tenant, session, before_ms)
         stored = await self._sessions.find_turn(exchange.tenant, session, turn_id)
         redacted = redacted_turn(stored, await self._counter.get())
         derived = await self._withdrawing.derived_of(exchange.tenant, session)
         result = await self._sessions.remove_turn(exchange.tenant, session, turn_id, redacted)
+        caller, subject = exchange.caller, {"session": session, "incarnation": result.ref.incarnation, "turn": turn_id}
+        await note_removal(self._audit, "turn_removed", caller, subject)
         return await self._answer(result, turn_id, derived)
 
     async def _answer(self, result: ChangeResult, turn_id: str, derived: frozenset[str]) -> Response:

@@ -9,8 +9,12 @@ from typing import Protocol
 
 import structlog
 
+from prefold.access import secret_of
+from prefold.audit import AuditLog
 from prefold.cli.main import version
+from prefold.config.settings import is_loopback
 from prefold.facts import FactBook
+from prefold.gateway.admission import Admission
 from prefold.gateway.api import Calls, operations_of
 from prefold.gateway.background import InBackground
 from prefold.gateway.change_calls import ChangeCalls, TurnForgettingIndex
@@ -19,7 +23,6 @@ from prefold.gateway.context_calls import ContextCalls
 from prefold.gateway.context_records import ContextRecordCalls, ContextRecords, opened_records
 from prefold.gateway.credentials import KeyRing
 from prefold.gateway.door import Door
-from prefold.gateway.durability import Store, watched_store
 from prefold.gateway.erasure_calls import ErasureCalls, SessionErasing
 from prefold.gateway.event_calls import EventCalls
 from prefold.gateway.fact_calls import FactCalls
@@ -39,6 +42,7 @@ from prefold.gateway.rewriting import LogRewrites, opened_rewrites
 from prefold.gateway.search_calls import SearchCalls
 from prefold.gateway.session_calls import SessionCalls
 from prefold.gateway.settings import GatewaySettings
+from prefold.gateway.shortcut import HotCalls, HotParts
 from prefold.gateway.state_calls import StateCalls
 from prefold.gateway.sweeping import ForgettingIndex, NamingJobs, Sweep, opened_jobs
 from prefold.gateway.turn_calls import TurnCalls
@@ -47,10 +51,17 @@ from prefold.gateway.user_calls import UserCalls
 from prefold.gateway.user_erasing import UserErasing
 from prefold.gateway.vectors import opened_finder
 from prefold.gateway.withdrawing import Withdrawing
+from prefold.quotas import Quotas
 from prefold.storage import Sessions, connect_sessions
+from prefold.storage.layout import meet_layout
+from prefold.storage.quotas import QuotaCounts
+from prefold.storage.watching import Store, watched_store
 from prefold.tokens import TokenCounter, load_counter
 
 log = structlog.get_logger(__name__)
+
+_CROWD = 64
+"""Of the requests that may be under way, a tenant may have so large a part when they all are."""
 
 
 class Index(ForgettingIndex, TurnForgettingIndex, MemorySearch, DerivedIndex, Protocol):
@@ -71,13 +82,16 @@ class Collaborators:
     jobs: NamingJobs | None = None
     records: ContextRecords | None = None
     """None: contexts leave no records."""
+    quotas: Quotas | None = None
+    """None: of the guard's allowances, on the sessions' Redis."""
 
 
 @asynccontextmanager
 async def gateway(settings: GatewaySettings) -> AsyncIterator[Door]:
     """The application with everything it needs; all of it is closed at the end.
 
-    Raises ``ConfigurationError`` for settings that cannot serve, ``UnavailableError`` when the session store is away.
+    Raises ``ConfigurationError`` for settings that cannot serve and for a store of another layout,
+    ``UnavailableError`` when the session store is away.
     """
     guard = guard_of(settings)
     async with AsyncExitStack() as stack:
@@ -88,12 +102,15 @@ async def gateway(settings: GatewaySettings) -> AsyncIterator[Door]:
         )
         sessions = await stack.enter_async_context(connecting)
         store = await stack.enter_async_context(watched_store(sessions, settings))
+        await meet_layout(sessions.client)
         await sessions.load_scripts()
         finder, index = await stack.enter_async_context(opened_finder(settings, sessions))
         rewrites = await stack.enter_async_context(opened_rewrites(sessions.client))
         jobs = stack.enter_context(opened_jobs(settings.queue_url))
         records = await stack.enter_async_context(opened_records(sessions))
-        parts = Collaborators(sessions, finder, index, rewrites, counter, guard, store, jobs, records)
+        quotas = Quotas(QuotaCounts(sessions.client), guard.allowances)
+        stack.push_async_callback(quotas.close)
+        parts = Collaborators(sessions, finder, index, rewrites, counter, guard, store, jobs, records, quotas)
         yield application(settings, parts)
 
 
@@ -108,43 +125,80 @@ def application(settings: GatewaySettings, parts: Collaborators) -> Door:
     recall = ContextRecall(parts.finder, memory, within_seconds=within)
     vectors = FactVectors(sessions.users, book, parts.index)
     withdrawing = Withdrawing(sessions, book, vectors, counter)
-    erasing = SessionErasing(sessions, Sweep(sessions, parts.index, parts.jobs))
+    quotas = parts.quotas or Quotas(QuotaCounts(sessions.client), parts.guard.allowances)
+    audit = AuditLog(settings.audit_file, role="gateway")
+    erasing = SessionErasing(sessions, Sweep(sessions, parts.index, parts.jobs), quotas, audit)
     calls = Calls(
-        turns=TurnCalls(sessions, counter, settings, parts.store),
+        turns=TurnCalls(sessions, counter, settings, parts.store, quotas),
         contexts=ContextCalls(reads, counter, recall, parts.records),
         records=ContextRecordCalls(sessions),
-        sessions=SessionCalls(sessions, counter, settings),
-        changes=ChangeCalls(sessions, parts.index, parts.rewrites, counter, settings, parts.store, withdrawing),
+        sessions=SessionCalls(sessions, counter, settings, quotas),
+        changes=ChangeCalls(
+            sessions, parts.index, parts.rewrites, counter, settings, parts.store, withdrawing, quotas, audit
+        ),
         search=SearchCalls(parts.finder, memory, settings),
         erasure=ErasureCalls(sessions, erasing, withdrawing, parts.rewrites),
         usage=UsageCalls(sessions.spending),
         memory=MemoryCalls(
             state=StateCalls(sessions, counter, settings),
             close=CloseCalls(sessions),
-            facts=FactCalls(sessions, book, vectors, parts.rewrites, settings),
+            facts=FactCalls(sessions, book, vectors, parts.rewrites, settings, audit),
             graph=GraphCalls(book),
-            users=UserCalls(UserErasing(sessions, erasing, parts.index), parts.rewrites),
+            users=UserCalls(UserErasing(sessions, erasing, parts.index), parts.rewrites, audit),
         ),
-        events=EventCalls(sessions, stopping),
+        events=EventCalls(sessions, parts.guard, stopping),
         health=HealthCalls(sessions.client, counter, metrics, lambda: document),
     )
-    table = OperationTable(operations_of(calls))
+    must_have_key = settings.api_keys_file is not None and not is_loopback(settings.host)
+    table = OperationTable(operations_of(calls, metrics_need_key=must_have_key))
     document = openapi_document(table.operations, version())
-    return Door(
+    admission = Admission(
+        places=settings.requests_at_once,
+        most_of_tenant=settings.requests_of_tenant,
+        most_when_crowded=settings.requests_in_flight // _CROWD,
+    )
+    door = Door(
         table,
         parts.guard,
         metrics,
         parts.store,
+        admission=admission,
         most_in_flight=settings.requests_in_flight,
         answer_within_seconds=settings.request_timeout_ms / 1000,
         stopping=stopping,
+        ready=calls.health.checks,
     )
+    door.shortcut = HotCalls(
+        door,
+        HotParts(
+            table,
+            parts.guard,
+            metrics,
+            parts.store,
+            admission,
+            sessions,
+            reads,
+            calls.contexts,
+            counter,
+            quotas,
+            settings,
+        ),
+    )
+    return door
 
 
 def guard_of(settings: GatewaySettings) -> Guard:
     """Keys where a file names them; else this machine only, which the settings have made sure of."""
-    if settings.api_keys_file is None:
+    keys = key_ring_of(settings)
+    if keys is None:
         return LoopbackGuard()
-    keys = KeyRing(settings.api_keys_file, check_every=timedelta(seconds=settings.keys_check_seconds))
     log.info("keys_loaded", keys=keys.load())
     return KeyGuard(keys)
+
+
+def key_ring_of(settings: GatewaySettings) -> KeyRing | None:
+    """The keys of the file that is set, not read yet; None: no file is."""
+    if settings.api_keys_file is None:
+        return None
+    every = timedelta(seconds=settings.keys_check_seconds)
+    return KeyRing(settings.api_keys_file, secret=secret_of(settings), check_every=every)

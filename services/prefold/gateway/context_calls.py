@@ -4,7 +4,8 @@ import asyncio
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import cast
+from time import perf_counter
+from typing import Any, NamedTuple, cast
 
 from starlette.background import BackgroundTask
 from starlette.responses import Response
@@ -21,11 +22,13 @@ from prefold.assembly import (
 from prefold.conversation.ids import check_name
 from prefold.errors import InvalidInputError
 from prefold.gateway.background import InBackground
-from prefold.gateway.context_records import ContextRecords, record_of
+from prefold.gateway.context_records import ContextRecords, record_of, record_time
 from prefold.gateway.exchange import Exchange, whole_number
+from prefold.gateway.metrics import note_served, note_total
 from prefold.gateway.profiles import ContextReads
 from prefold.gateway.recalling import ContextRecall
-from prefold.storage.types import StoredContext
+from prefold.storage.types import SessionRef, StoredContext
+from prefold.telemetry.metrics import CONTEXT_SECONDS
 from prefold.tokens import TokenCounter
 
 MOST_BUDGET_TOKENS = 10_000_000
@@ -33,6 +36,7 @@ MOST_QUERY_CHARS = 8_000
 
 _FORMATS = ("anthropic", "openai")
 _TTLS = ("5m", "1h")
+_PLAIN, _RECALLING = ("no",), ("yes",)
 _ANSWER_FORMAT = 2
 """Part of the ETag: raise it when the same stored context is served otherwise."""
 _THREAD_FROM_BYTES = 262_144
@@ -47,6 +51,18 @@ class _Asked:
     budget: int | None
     text: str | None
     cache: Ttl | None
+
+
+class PlainAnswer(NamedTuple):
+    """The answer to a read that asks for nothing special, and what is noted of it. Holds the words once."""
+
+    ref: SessionRef
+    tag: str
+    body: bytes
+    record: dict[str, Any]
+    tokens: int
+    most: int
+    degraded: bool
 
 
 class ContextCalls:
@@ -66,23 +82,57 @@ class ContextCalls:
 
     async def read(self, exchange: Exchange) -> Response:
         """What to send to the model now; 304 when the client has it."""
+        began = perf_counter()
         session = check_name(exchange.path["session"], "session")
         asked = _asked(exchange.query("format", "query", "budget_tokens", "cache"))
         stored, profile = await self._reads.read(exchange.tenant, session)
         if asked.text is None:
             tag = etag_of(stored, profile, asked.form, asked.budget, asked.cache)
             if exchange.has_tag(tag):
-                return _tagged(304, tag)
+                return tagged(304, tag)
             served = await self._assemble(stored, asked, profile, None)
-            return self._answer(stored, served, asked, tag, served.to_json())
+            return self._answer(stored, served, asked, tag, served.to_json(), began)
         recalled = await self._recall.recall(stored, asked.text, asked.budget)
         served = await self._assemble(stored, asked, profile, recalled)
         body = served.to_json()
         tag = f'"q-{hashlib.blake2b(body, digest_size=16).hexdigest()}"'
-        return _tagged(304, tag) if exchange.has_tag(tag) else self._answer(stored, served, asked, tag, body)
+        return tagged(304, tag) if exchange.has_tag(tag) else self._answer(stored, served, asked, tag, body, began)
 
-    def _answer(self, stored: StoredContext, served: ServedContext, asked: _Asked, tag: str, body: bytes) -> Response:
-        answer = _tagged(200, tag, body)
+    def serve_plain(
+        self, stored: StoredContext, profile: ProfileInput, counter: TokenCounter, began: float
+    ) -> PlainAnswer:
+        """The answer to a read that asks for nothing special, from its parts; ``keep`` keeps its record."""
+        return self.answer_plain(stored, profile, assemble(stored, counter, profile=profile), began)
+
+    def answer_plain(
+        self, stored: StoredContext, profile: ProfileInput, served: ServedContext, began: float, summary: str = ""
+    ) -> PlainAnswer:
+        """The same of a context that is assembled already; ``summary`` names its summary where the body has none."""
+        tag = etag_of(stored, profile, "anthropic", None)
+        record = record_of(
+            stored, served, with_query=False, form="anthropic", budget_tokens=None, etag=tag, summary=summary
+        )
+        most = stored.hard_limit_tokens
+        answer = PlainAnswer(stored.ref, tag, served.to_json(), record, served.total_tokens, most, stored.degraded)
+        return self.repeat_plain(answer, began)
+
+    def repeat_plain(self, answer: PlainAnswer, began: float) -> PlainAnswer:
+        """The answer, counted."""
+        note_total(answer.tokens, answer.most, degraded=answer.degraded)
+        CONTEXT_SECONDS.observe(_PLAIN, perf_counter() - began)
+        return answer
+
+    def keep(self, answer: PlainAnswer) -> None:
+        """Keep the record of a plain answer: after its last byte."""
+        if self._records is not None:
+            self._records.note(answer.ref, {**answer.record, "at": record_time()})
+
+    def _answer(
+        self, stored: StoredContext, served: ServedContext, asked: _Asked, tag: str, body: bytes, began: float
+    ) -> Response:
+        answer = tagged(200, tag, body)
+        note_served(stored, served, asked.budget)
+        CONTEXT_SECONDS.observe(_PLAIN if asked.text is None else _RECALLING, perf_counter() - began)
         records = self._records
         if records is None:
             return answer
@@ -144,7 +194,7 @@ def etag_of(
         stored.ref.incarnation,
         stored.version,
         stored.head_seq,
-        len(stored.body),
+        stored.begin + len(stored.body),
         stored.status,
         stored.calibration,
         stored.hard_limit_tokens,
@@ -154,7 +204,8 @@ def etag_of(
         stored.system,
         stored.state,
         stored.state_tokens,
-        profile,
+        profile.text,
+        profile.failure,
         form,
         budget,
         cache,
@@ -162,7 +213,8 @@ def etag_of(
     return f'"{hashlib.blake2b(repr(parts).encode(), digest_size=16).hexdigest()}"'
 
 
-def _tagged(status: int, tag: str, body: bytes = b"") -> Response:
+def tagged(status: int, tag: str, body: bytes = b"") -> Response:
+    """An answer with its ETag."""
     headers = {"ETag": tag, "Cache-Control": "private, no-cache"}
     return Response(body, status, headers, "application/json" if status == 200 else None)
 

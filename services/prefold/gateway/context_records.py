@@ -6,7 +6,7 @@ A record holds ids, numbers and reasons, never words: neither the query's nor th
 import asyncio
 import hashlib
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -28,12 +28,13 @@ from prefold.storage import Sessions
 from prefold.storage.limits import CONTEXTS_KEPT
 from prefold.storage.types import SessionRef, StoredContext
 
-__all__ = ["ContextRecordCalls", "ContextRecords", "opened_records", "record_of"]
+__all__ = ["ContextRecordCalls", "ContextRecords", "opened_records", "record_of", "record_time", "summary_of"]
 
 log = structlog.get_logger(__name__)
 
 _MOST_WAITING = 256
 """Records: when so many wait, the store is slow, and the oldest go."""
+_MOST_AT_ONCE = 32
 MOST_LEFT_OUT = 200
 """That a record names: of a long session whose turns stand in short form there are thousands, one each."""
 _CLOSING_SECONDS = 1.0
@@ -49,11 +50,18 @@ class _Waiting:
 
 
 def record_of(
-    stored: StoredContext, served: ServedContext, *, with_query: bool, form: str, budget_tokens: int | None, etag: str
+    stored: StoredContext,
+    served: ServedContext,
+    *,
+    with_query: bool,
+    form: str,
+    budget_tokens: int | None,
+    etag: str,
+    summary: str = "",
 ) -> dict[str, Any]:
-    """What is kept of an assembly."""
+    """What is kept of an assembly. ``summary``: ``summary_of`` its context string, where that is known already."""
     return {
-        "at": datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z"),
+        "at": record_time(),
         "version": served.version,
         "covers_to": served.covers_to,
         "head_seq": stored.head_seq,
@@ -63,9 +71,14 @@ def record_of(
         "tokens": {"total": served.total_tokens, "sections": dict(served.sections)},
         "recalled": [_kept_of(shown_recall(one)) for one in served.recalled],
         "left_out": [shown_left_out(one) for one in served.left_out[:MOST_LEFT_OUT]],
-        "summary": _summary_of(stored.body) if stored.covers_to else "",
+        "summary": (summary or summary_of(stored.body)) if stored.covers_to else "",
         "etag": etag,
     }
+
+
+def record_time() -> str:
+    """Now, as records say it."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _kept_of(recalled: dict[str, Any]) -> dict[str, Any]:
@@ -73,7 +86,7 @@ def _kept_of(recalled: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in recalled.items() if name != "sources"}
 
 
-def _summary_of(body: bytes) -> str:
+def summary_of(body: bytes) -> str:
     """Tells one summary from another; empty without one."""
     at = body.find(_SUMMARY)
     if at < 0:
@@ -112,29 +125,36 @@ class ContextRecords:
 
     async def _write(self) -> None:
         while self._waiting:
-            await self._write_one(self._waiting.popleft())
+            count = min(len(self._waiting), _MOST_AT_ONCE)
+            await self._write_together([self._waiting.popleft() for _ in range(count)])
         if self._dropped:
             log.warning("context_records_dropped", count=self._dropped)
             self._dropped = 0
 
-    async def _write_one(self, one: _Waiting) -> None:
-        ref, record = one.ref, one.record
-        log.info(
-            "context_served",
-            tenant=ref.tenant,
-            session=ref.session,
-            **{name: record[name] for name in ("version", "covers_to", "with_query", "format", "budget_tokens")},
-            tokens=record["tokens"]["total"],
-            sections=record["tokens"]["sections"],
-            recalled=len(record["recalled"]),
-            left_out=len(record["left_out"]),
-        )
+    async def _write_together(self, some: Sequence[_Waiting]) -> None:
+        for one in some:
+            _tell(one)
         try:
-            await self._sessions.note_context(ref, orjson.dumps(record))
+            await self._sessions.note_contexts([(one.ref, orjson.dumps(one.record)) for one in some])
         except PrefoldError as error:
-            log.warning("context_record_lost", tenant=ref.tenant, session=ref.session, reason=error.code)
+            for one in some:
+                log.warning("context_record_lost", tenant=one.ref.tenant, session=one.ref.session, reason=error.code)
         except Exception as error:  # noqa: BLE001  # the boundary of a background task: the next record is another's
-            log.error("context_record_failed", session=ref.session, error=type(error).__qualname__)
+            log.error("context_record_failed", session=some[0].ref.session, error=type(error).__qualname__)
+
+
+def _tell(one: _Waiting) -> None:
+    ref, record = one.ref, one.record
+    log.info(
+        "context_served",
+        tenant=ref.tenant,
+        session=ref.session,
+        **{name: record[name] for name in ("version", "covers_to", "with_query", "format", "budget_tokens")},
+        tokens=record["tokens"]["total"],
+        sections=record["tokens"]["sections"],
+        recalled=len(record["recalled"]),
+        left_out=len(record["left_out"]),
+    )
 
 
 @asynccontextmanager

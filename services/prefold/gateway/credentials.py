@@ -1,141 +1,167 @@
-"""Who is asking: keys are random and long, so the file of their SHA-256 hashes gives nothing away.
-
-The file is JSON, ``{"tenant": ["<sha256 hex>", …]}`` (one string instead of a list will do), or text with one
-``tenant <sha256 hex>`` a line and ``#`` comments. A key is at least 128 random bits; make one with
-``python -c "import secrets; print(secrets.token_urlsafe(32))"`` and its hash with
-``python -c "import hashlib, sys; print(hashlib.sha256(sys.argv[1].encode()).hexdigest())" KEY``.
-"""
+"""Who is asking: keys are looked up by their id, and compared by a hash under a secret that their file does not hold."""
 
 import hashlib
 import hmac
-import re
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from datetime import timedelta
 from pathlib import Path
+from typing import Final, NamedTuple
 
-import orjson
 import structlog
 
-from prefold.conversation.ids import check_name
-from prefold.errors import ConfigurationError, InvalidInputError, UnauthenticatedError
+from prefold.access import (
+    MOST_KEY_BYTES,
+    Allowances,
+    KeyFile,
+    KeyRecord,
+    WatchedFile,
+    id_in,
+    keyed_hash,
+    mark_of,
+)
+from prefold.access.watched_file import CHECK_EVERY, Monotonic
+from prefold.errors import ConfigurationError, UnauthenticatedError
+from prefold.gateway.callers import Caller
+
+__all__ = ["KeyRing"]
 
 log = structlog.get_logger(__name__)
 
-DEFAULT_TENANT = "default"
-_HEX = re.compile(r"[0-9a-f]{64}")
-_BUCKET_BYTES = 4
-_MOST_KEY_BYTES = 512
+_PLAIN_BUCKET_BYTES: Final = 4
+_NO_SECRET: Final = b"no secret is set, and no key is hashed under this"
+_NEVER: Final = float("inf")
 
-Monotonic = Callable[[], float]
-
-
-def parse_keys(text: bytes) -> dict[bytes, str]:
-    """SHA-256 digest → tenant. Raises ``ConfigurationError`` naming the line or the tenant, never a hash."""
-    try:
-        decoded = text.decode()
-    except UnicodeDecodeError as error:
-        raise ConfigurationError("the key file is not UTF-8") from error
-    pairs = _json_pairs(text) if decoded.lstrip().startswith("{") else _line_pairs(decoded)
-    digests: dict[bytes, str] = {}
-    for place, tenant, digest in pairs:
-        try:
-            check_name(tenant, "tenant")
-        except InvalidInputError as error:
-            raise ConfigurationError(f"key file, {place}: {error.detail}") from error
-        if not _HEX.fullmatch(digest):
-            raise ConfigurationError(f"key file, {place}: not a SHA-256 in 64 lower-case hexadecimal digits")
-        if digests.setdefault(bytes.fromhex(digest), tenant) != tenant:
-            raise ConfigurationError(f"key file, {place}: the same key stands for two tenants")
-    return digests
+WallClock = Callable[[], float]
 
 
-def _line_pairs(text: str) -> Iterator[tuple[str, str, str]]:
-    for number, line in enumerate(text.splitlines(), 1):
-        words = line.split("#", 1)[0].split()
-        if not words:
-            continue
-        if len(words) != 2:
-            raise ConfigurationError(f"key file, line {number}: expected a tenant and a hash")
-        yield f"line {number}", words[0], words[1]
+class _Held(NamedTuple):
+    digest: bytes
+    ends: float
+    """In s since 1970."""
+    caller: Caller
 
 
-def _json_pairs(text: bytes) -> Iterator[tuple[str, str, str]]:
-    try:
-        document = orjson.loads(text)
-    except orjson.JSONDecodeError as error:
-        raise ConfigurationError(f"the key file is not JSON (line {error.lineno})") from error
-    for tenant, hashes in document.items():
-        for digest in hashes if isinstance(hashes, list) else [hashes]:
-            yield f"tenant {tenant!r}", tenant, str(digest)
+_NOBODYS: Final = _Held(bytes(32), _NEVER, Caller("", frozenset()))
+"""What a key is compared with whose id is unknown, so that it takes as long."""
 
 
 class KeyRing:
-    """The tenants' keys. A change of the file counts within ``check_every``; one that cannot be read is logged and changes nothing."""
+    """The tenants' keys and quotas.
+
+    A change of the file counts within ``check_every``; one that cannot be used is logged and changes nothing.
+    """
 
     def __init__(
-        self, path: Path, *, check_every: timedelta = timedelta(seconds=5), clock: Monotonic = time.monotonic
+        self,
+        path: Path,
+        *,
+        secret: bytes | None = None,
+        check_every: timedelta = CHECK_EVERY,
+        clock: Monotonic = time.monotonic,
+        wall: WallClock = time.time,
     ) -> None:
-        self._path = path
-        self._check_seconds = check_every.total_seconds()
-        self._clock = clock
-        self._buckets: Mapping[bytes, list[tuple[bytes, str]]] = {}
-        self._stamp: tuple[int, int, int] | None = None
-        self._next_check = 0.0
+        self._file = WatchedFile(path, check_every=check_every, clock=clock)
+        self._secret = secret
+        self._time = _Forward(clock, wall)
+        self._by_id: dict[str, _Held] = {}
+        self._plain: dict[bytes, list[_Held]] = {}
+        self.allowances = Allowances()
+        """What the tenants may use."""
 
     def load(self) -> int:
-        """Number of keys. Raises ``ConfigurationError`` when the file is missing, broken, or names no key."""
-        try:
-            stamp, text = self._read()
-        except OSError as error:
-            raise ConfigurationError(f"the key file cannot be read: {error.strerror}") from error
-        digests = parse_keys(text)
-        if not digests:
-            raise ConfigurationError("the key file names no key")
-        self._take(digests, stamp)
-        return len(digests)
+        """Number of keys.
 
-    def tenant_of(self, authorization: str | None) -> str:
-        """The tenant whose key the Authorization header carries. Raises ``UnauthenticatedError``."""
-        self._reload_if_changed()
+        Raises ``ConfigurationError`` when the file is missing or broken, names no key, or wants a secret that is not set.
+        """
+        content = self._file.load()
+        if not content.keys:
+            raise ConfigurationError("the key file names no key: make one with prefold keys create")
+        self._take(content)
+        return len(content.keys)
+
+    def caller_of(self, authorization: str | None) -> Caller:
+        """The owner of the key that the Authorization header carries. Raises ``UnauthenticatedError``."""
+        self.refresh()
         scheme, _, key = (authorization or "").partition(" ")
         key = key.strip()
-        if scheme.lower() != "bearer" or not key or len(key) > _MOST_KEY_BYTES:
+        if scheme.lower() != "bearer" or not key or len(key) > MOST_KEY_BYTES:
             raise UnauthenticatedError("the request needs the header `Authorization: Bearer <key>`")
-        digest = hashlib.sha256(key.encode("utf-8", "surrogateescape")).digest()
-        found: str | None = None
-        for known, tenant in self._buckets.get(digest[:_BUCKET_BYTES], ()):
-            if hmac.compare_digest(known, digest):
-                found = tenant
-        if found is None:
+        held = self._found(key)
+        if held is None:
             raise UnauthenticatedError("the key is not known")
+        if held.ends != _NEVER and held.ends <= self._time.now():
+            raise UnauthenticatedError("the key has expired", code="key_expired")
+        return held.caller
+
+    def holds(self, caller: Caller) -> bool:
+        """False once the key of a caller is revoked or expired, or allows less: for answers that go on and on."""
+        self.refresh()
+        held = self._by_id.get(caller.key_id)
+        return held is not None and held.caller == caller and held.ends > self._time.now()
+
+    def refresh(self) -> None:
+        """Takes up a change of the file, if it is time to look."""
+        if self._file.look():
+            try:
+                self._take(self._file.content)
+            except ConfigurationError as error:
+                log.error(
+                    "key_file_unusable", path=str(self._file.path), reason=str(error), kept="what was read before"
+                )
+
+    def _found(self, key: str) -> _Held | None:
+        text = key.encode("utf-8", "surrogateescape")
+        if key_id := id_in(key):
+            held = self._by_id.get(key_id, _NOBODYS)
+            is_same = hmac.compare_digest(held.digest, keyed_hash(self._secret or _NO_SECRET, text))
+            if is_same and held is not _NOBODYS and self._secret is not None:
+                return held
+        digest = hashlib.sha256(text).digest()
+        found: _Held | None = None
+        for one in self._plain.get(digest[:_PLAIN_BUCKET_BYTES], ()):
+            if hmac.compare_digest(one.digest, digest):
+                found = one
         return found
 
-    def _reload_if_changed(self) -> None:
-        now = self._clock()
-        if now < self._next_check:
+    def _take(self, content: KeyFile) -> None:
+        self._check_secret(content)
+        by_id, plain = {}, dict[bytes, list[_Held]]()
+        for record in content.keys:
+            held = by_id[record.id] = _held(record)
+            if record.is_plain:
+                plain.setdefault(record.digest[:_PLAIN_BUCKET_BYTES], []).append(held)
+        self._by_id, self._plain, self.allowances = by_id, plain, content.allowances
+
+    def _check_secret(self, content: KeyFile) -> None:
+        if all(record.is_plain for record in content.keys):
             return
-        self._next_check = now + self._check_seconds
-        try:
-            if self._stamp_of_file() == self._stamp:
-                return
-            stamp, text = self._read()
-            self._take(parse_keys(text), stamp)
-        except (OSError, ConfigurationError) as error:
-            log.error("key_file_unusable", path=str(self._path), reason=str(error), kept="the keys read before")
-            return
-        log.info("keys_reloaded", keys=sum(map(len, self._buckets.values())))
+        if self._secret is None:
+            raise ConfigurationError(
+                "the key file needs its secret: set PREFOLD_API_KEYS_SECRET_FILE or PREFOLD_API_KEYS_SECRET"
+            )
+        if content.mark and not hmac.compare_digest(content.mark.encode(), mark_of(self._secret).encode()):
+            raise ConfigurationError("the keys were hashed under another secret than the one that is set")
 
-    def _read(self) -> tuple[tuple[int, int, int], bytes]:
-        # The stamp is taken first: a change during the read is then seen at the next check.
-        return self._stamp_of_file(), self._path.read_bytes()
 
-    def _stamp_of_file(self) -> tuple[int, int, int]:
-        status = self._path.stat()
-        return status.st_mtime_ns, status.st_size, status.st_ino
+def _held(record: KeyRecord) -> _Held:
+    ends = _NEVER if record.expires is None else record.expires.timestamp()
+    return _Held(record.digest, ends, Caller(record.tenant, record.scopes, record.id))
 
-    def _take(self, digests: Mapping[bytes, str], stamp: tuple[int, int, int]) -> None:
-        buckets: dict[bytes, list[tuple[bytes, str]]] = {}
-        for digest, tenant in digests.items():
-            buckets.setdefault(digest[:_BUCKET_BYTES], []).append((digest, tenant))
-        self._buckets, self._stamp = buckets, stamp
+
+class _Forward:
+    """Wall clock that is never behind what has passed since the start: a clock set back revives no expired key."""
+
+    def __init__(self, clock: Monotonic, wall: WallClock) -> None:
+        self._clock, self._wall = clock, wall
+        self._ahead = wall() - clock()
+
+    def now(self) -> float:
+        """In s since 1970."""
+        return max(self._wall(), self._clock() + self._ahead)
+
+
+def bearer_of(headers: Iterable[tuple[bytes, bytes]]) -> str | None:
+    """The Authorization header; None without it, and when it is sent twice."""
+    values = [value for name, value in headers if name == b"authorization"]
+    return values[0].decode("latin-1") if len(values) == 1 else None

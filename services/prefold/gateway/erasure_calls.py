@@ -7,17 +7,23 @@ from typing import Final
 import structlog
 from starlette.responses import Response
 
+from prefold.audit import AuditLog
 from prefold.conversation.ids import check_name
+from prefold.errors import NotFoundError
 from prefold.gateway.answers import ErasureAnswer, Remains
+from prefold.gateway.auditing import note_removal
 from prefold.gateway.bodies import json_response
+from prefold.gateway.callers import Caller
 from prefold.gateway.exchange import Exchange
 from prefold.gateway.remains import remaining
 from prefold.gateway.rewriting import LogRewrites
+from prefold.gateway.since import before_of, life_before
 from prefold.gateway.summary_views import iso_time
 from prefold.gateway.sweeping import Findings, Sweep
 from prefold.gateway.withdrawing import Withdrawing, WithdrawnFacts
+from prefold.quotas import Quotas
 from prefold.storage import Sessions
-from prefold.storage.keys import SessionKeys, UserKeys
+from prefold.storage.keys import SessionKeys, TenantKeys, UserKeys
 from prefold.storage.limits import ERASE_GRACE, RETENTION, TOMBSTONE_EXTRA
 from prefold.storage.types import ErasedSession, SessionRef
 
@@ -27,18 +33,37 @@ log = structlog.get_logger(__name__)
 class SessionErasing:
     """Erases a session and what names it, by one path whoever asks. Safe to repeat."""
 
-    def __init__(self, sessions: Sessions, sweep: Sweep) -> None:
+    def __init__(self, sessions: Sessions, sweep: Sweep, quotas: Quotas, audit: AuditLog) -> None:
         self._sessions = sessions
         self._sweep = sweep
+        self._quotas = quotas
+        self._audit = audit
 
-    async def run(self, tenant: str, session: str, *, incarnation: str = "") -> tuple[ErasedSession, Findings]:
+    async def run(self, caller: Caller, session: str, *, incarnation: str = "") -> tuple[ErasedSession, Findings]:
         """What went, and what a second look found. ``NotFoundError`` (session_not_found).
 
         With ``incarnation`` a session that lives is spared unless it is that life.
         """
-        erased = await self._sessions.erase(tenant, session, incarnation=incarnation)
+        tenant = caller.tenant
+        try:
+            erased = await self._sessions.erase(tenant, session, incarnation=incarnation)
+        except NotFoundError:
+            # Its first turns may have been published, and stand in the tenant's ingest stream.
+            if incarnation or not await self._sweep.forget_published(tenant, session):
+                raise
+            erased = await self._erase_if_there(tenant, session)
+        subject = {"session": session, "incarnation": erased.incarnation}
+        await note_removal(self._audit, "session_erased", caller, subject)
+        await self._quotas.forget_session(tenant, session)
         # The due entry stays: a job that embeds now may write once more, and the worker looks again after it.
         return erased, await self._sweep.run(tenant, erased)
+
+    async def _erase_if_there(self, tenant: str, session: str) -> ErasedSession:
+        """One of its turns may have been on its way when the others were taken out."""
+        try:
+            return await self._sessions.erase(tenant, session)
+        except NotFoundError:
+            return ErasedSession(session, "", 0, 0)
 
 
 _LOOK: Final = f"a worker has looked again, {ERASE_GRACE.seconds} seconds from now or once it runs"
@@ -59,13 +84,14 @@ class ErasureCalls:
     async def session(self, exchange: Exchange) -> Response:
         """Erase a session. Safe to repeat: a repeat finishes what a failure had left."""
         tenant, session = exchange.tenant, check_name(exchange.path["session"], "session")
-        exchange.query()
-        erased, found = await self._erasing.run(tenant, session)
+        life = await life_before(self._sessions, tenant, session, before_of(exchange))
+        erased, found = await self._erasing.run(exchange.caller, session, incarnation=life)
         users = await self._users_of(tenant, session, found.lives)
         facts = await self._withdraw(tenant, session, users)
         files = await remaining(
             self._rewrites,
             SessionKeys.of(tenant, session).meta,
+            *([TenantKeys.of(tenant).ingest] if found.was_published else []),
             *(UserKeys.of(tenant, user).meta for user in sorted({*users.values()} - {""})),
             has_vectors=None in (found.vectors, facts.vectors_left),
             forks=erased.forks,

@@ -13,7 +13,9 @@ from starlette.types import Receive, Scope, Send
 
 from prefold.conversation.ids import check_name
 from prefold.errors import GoneError, NotFoundError, OverloadedError, TransientError
+from prefold.gateway.callers import Caller
 from prefold.gateway.exchange import Exchange
+from prefold.gateway.guard import Guard
 from prefold.storage import Sessions
 from prefold.storage.types import SessionView
 
@@ -31,10 +33,11 @@ _LONGEST_SECONDS: Final = 600.0
 
 
 class EventCalls:
-    """Looks at a session once a second for whoever listens. ``stopping`` ends all streams."""
+    """Looks at a session once a second for whoever listens. ``stopping`` ends all streams, a revoked key its own."""
 
-    def __init__(self, sessions: Sessions, stopping: asyncio.Event) -> None:
+    def __init__(self, sessions: Sessions, guard: Guard, stopping: asyncio.Event) -> None:
         self._sessions = sessions
+        self._guard = guard
         self._stopping = stopping
         self._open = 0
 
@@ -46,12 +49,12 @@ class EventCalls:
         if self._open >= MOST_STREAMS:
             raise OverloadedError("too many streams of events are open", code="too_many_streams")
         self._open += 1  # here, for many may ask before the first of them hears anything
-        return _Stream(self._pieces(exchange.tenant, session, first), self._ended)
+        return _Stream(self._pieces(exchange.caller, session, first), self._ended)
 
     def _ended(self) -> None:
         self._open -= 1
 
-    async def _pieces(self, tenant: str, session: str, first: SessionView) -> AsyncGenerator[bytes, None]:
+    async def _pieces(self, caller: Caller, session: str, first: SessionView) -> AsyncGenerator[bytes, None]:
         yield b"retry: 2000\n\n"
         before, now = None, first
         ends, silent_since = time.monotonic() + _LONGEST_SECONDS, time.monotonic()
@@ -62,9 +65,9 @@ class EventCalls:
             if time.monotonic() - silent_since >= _SIGN_OF_LIFE_SECONDS:
                 silent_since = time.monotonic()
                 yield b": still here\n\n"
-            if await self._is_stopping():
+            if await self._is_stopping() or not self._guard.holds(caller):
                 return
-            before, seen = now, await self._look(tenant, session, now)
+            before, seen = now, await self._look(caller.tenant, session, now)
             if seen is None or seen.ref != first.ref:
                 yield _event("erased", first, {})
                 return

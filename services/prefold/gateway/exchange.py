@@ -3,11 +3,14 @@
 import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
+from time import perf_counter
 from urllib.parse import parse_qsl
 
 from starlette.types import Receive, Scope
 
 from prefold.errors import InvalidInputError, TooLargeError
+from prefold.gateway.admission import Admission, TenantQueue
+from prefold.gateway.callers import NOBODY, Caller
 from prefold.gateway.problems import HttpRefusalError
 
 _MOST_QUERY_BYTES = 16_384
@@ -30,8 +33,32 @@ class Exchange:
     scope: Scope
     receive: Receive
     request_id: str
+    caller: Caller = NOBODY
+    """Who asks; ``tenant`` is theirs."""
     deadline: asyncio.Timeout | None = None
     """Of the answer; the arrival of a body does not count."""
+    queue: TenantQueue | None = None
+    """Where it gets its place among those that are worked on; None: it needs none."""
+    admission: Admission | None = None
+    entered: float | None = None
+    """When it got its place."""
+
+    async def enter(self) -> None:
+        """Waits for its place."""
+        admission, queue, now = self.admission, self.queue, perf_counter()
+        if admission is None or queue is None or self.entered is not None:
+            return
+        if not admission.try_enter(queue, now):
+            await admission.enter(queue)
+            now = perf_counter()
+        self.entered = now
+
+    def leave(self) -> None:
+        """Gives its place to another, if it has one."""
+        if self.admission is not None and self.queue is not None:
+            if self.entered is not None:
+                self.admission.leave(self.queue, perf_counter() - self.entered)
+            self.admission.depart(self.queue)
 
     def header(self, name: bytes) -> bytes | None:
         """A header's value; ``None`` without it. ``name`` in lower case. Refuses one that is sent twice."""
@@ -68,7 +95,9 @@ class Exchange:
             self.deadline.reschedule(max(when, asyncio.get_running_loop().time() + seconds))
 
     async def body(self, *, most_bytes: int, within_seconds: float, also: tuple[bytes, ...] = ()) -> bytes:
-        """The whole JSON body as bytes. Refuses another media type or any encoding (415), and too much (413).
+        """The whole JSON body as bytes, once it is here and it is its turn to be worked on.
+
+        Refuses another media type or any encoding (415), and too much (413).
 
         ``also``: media types that are taken beside ``application/json``.
         """
@@ -79,11 +108,13 @@ class Exchange:
         left = self._stop_clock()
         try:
             async with asyncio.timeout(within_seconds):
-                return await self._read(most_bytes)
+                whole = await self._read(most_bytes)
         except TimeoutError as error:
             raise HttpRefusalError(408, "body_timeout", "the body did not arrive in time") from error
         finally:
             self._start_clock(left)
+        await self.enter()  # not before: whoever sends slowly holds up nobody
+        return whole
 
     def _stop_clock(self) -> float | None:
         if self.deadline is None or (when := self.deadline.when()) is None:

@@ -9,11 +9,14 @@ from typing import Final
 from msgspec import UNSET
 from starlette.responses import Response
 
+from prefold.audit import AuditLog
+from prefold.conversation.accepting import read_object
 from prefold.conversation.ids import check_name, check_turn_id
 from prefold.errors import GoneError, InvalidInputError, NotFoundError
 from prefold.facts import CATEGORIES, Category, Fact, FactBook, NewFact, Source
 from prefold.facts.evidence import MOST_MS
-from prefold.gateway.bodies import convert, json_response, read_object
+from prefold.gateway.auditing import note_removal
+from prefold.gateway.bodies import convert, json_response
 from prefold.gateway.exchange import Exchange, whole_number
 from prefold.gateway.fact_answers import (
     AFTER_PATTERN,
@@ -49,8 +52,10 @@ class FactCalls:
         vectors: FactVectors,
         rewrites: LogRewrites,
         settings: GatewaySettings,
+        audit: AuditLog,
     ) -> None:
         self._sessions = sessions
+        self._audit = audit
         self._book = book
         self._vectors = vectors
         self._rewrites = rewrites
@@ -106,6 +111,7 @@ class FactCalls:
         exchange.query()
         now_ms = _now_ms()
         deleted = await self._book.delete(tenant, user, name, now_ms=now_ms)
+        await note_removal(self._audit, "fact_deleted", exchange.caller, {"user": user, "fact": deleted.id})
         vectors_left = await self._vectors.follow(tenant, user, [deleted.id])
         rows = await self._book.list(tenant, user, history=True, now_ms=now_ms)
         key = UserKeys.of(tenant, user).meta

@@ -7,6 +7,7 @@ from prefold.gateway.close_calls import CloseCalls
 from prefold.gateway.fact_calls import DEFAULT_PAGE, MOST_PAGE, FactCalls
 from prefold.gateway.graph_calls import MOST_ENTITY_CHARS, GraphCalls
 from prefold.gateway.operations import Operation, QueryParameter
+from prefold.gateway.since import BEFORE
 from prefold.gateway.state_calls import StateCalls
 from prefold.gateway.user_calls import UserCalls
 from prefold.pinned import PinnedState
@@ -53,6 +54,7 @@ def _state_operations(calls: MemoryCalls) -> list[Operation]:
             headers=_IF_MATCH,
             refusals=writing,
             grows=True,
+            scope="append",
         ),
         Operation(
             "PATCH",
@@ -65,6 +67,7 @@ def _state_operations(calls: MemoryCalls) -> list[Operation]:
             headers=_IF_MATCH,
             refusals=writing,
             grows=True,
+            scope="append",
         ),
         Operation(
             "PUT",
@@ -75,6 +78,7 @@ def _state_operations(calls: MemoryCalls) -> list[Operation]:
             headers=_IF_MATCH,
             refusals=(400, 404, 409, 410, 412, 422),
             grows=True,
+            scope="append",
         ),
         Operation(
             "DELETE",
@@ -84,6 +88,7 @@ def _state_operations(calls: MemoryCalls) -> list[Operation]:
             answered,
             headers=_IF_MATCH,
             refusals=(400, 404, 409, 410, 412, 422),
+            scope="append",
         ),
         Operation(
             "POST",
@@ -92,6 +97,7 @@ def _state_operations(calls: MemoryCalls) -> list[Operation]:
             calls.close.close,
             {200: close_answers.CloseAnswer, 202: close_answers.CloseAnswer},
             refusals=(400, 404, 409, 410, 422),
+            scope="append",
         ),
     ]
 
@@ -126,6 +132,7 @@ def _fact_operations(calls: MemoryCalls) -> list[Operation]:
             body=fact_answers.FactBody,
             refusals=(*_BODY_REFUSALS, 409, 410),
             grows=True,
+            scope="append",
         ),
         Operation(
             "PUT",
@@ -136,6 +143,7 @@ def _fact_operations(calls: MemoryCalls) -> list[Operation]:
             body=fact_answers.FactChange,
             refusals=(*_BODY_REFUSALS, 404, 409, 410),
             grows=True,
+            scope="append",
         ),
         Operation(
             "DELETE",
@@ -144,6 +152,7 @@ def _fact_operations(calls: MemoryCalls) -> list[Operation]:
             facts.delete,
             {200: fact_answers.FactDeletedAnswer},
             refusals=(400, 404, 409, 410, 422),
+            scope="erase",
         ),
     ]
 
@@ -170,6 +179,8 @@ def _user_operations(calls: MemoryCalls) -> list[Operation]:
             "Erase a user: facts, sessions and all that was derived; repeating is safe",
             calls.users.erase,
             {200: user_answers.UserErasureAnswer},
-            refusals=(400, 422),
+            query=(BEFORE,),
+            refusals=(400, 409, 422),
+            scope="erase",
         ),
     ]

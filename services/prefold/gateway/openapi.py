@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import orjson
 
+from prefold.access import SCOPES
 from prefold.gateway.answers import NAME_PATTERN, Problem
 from prefold.gateway.openapi_links import links_of, operation_id
 from prefold.gateway.operations import Operation
@@ -22,6 +23,7 @@ _PATH_SCHEMAS: Mapping[str, dict[str, Any]] = {
 }
 """Of path parameters that are no names."""
 _HEADERS: Mapping[str, str] = {"If-Match": "The `ETag` that the write builds on; another one now: 412."}
+_KEY = f"An API key. Its scopes are some of {', '.join(SCOPES)}; `admin` implies the others."
 _COMMON_REFUSALS = (400, 401, 403, 408, 413, 429, 431, 500, 503)
 """Of every call, whatever it does: some are said before it is known which call it is."""
 
@@ -44,7 +46,7 @@ def openapi_document(operations: Iterable[Operation], version: str) -> bytes:
         "paths": paths,
         "components": {
             "schemas": components,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {"key": {"type": "http", "scheme": "bearer", "description": _KEY}},
         },
     }
     return orjson.dumps(document)
@@ -75,8 +77,10 @@ def _operation(operation: Operation, schemas: Mapping[Any, dict[str, Any]]) -> d
         "summary": operation.summary,
         "parameters": [*_path_parameters(operation), *_query_parameters(operation), *_header_parameters(operation)],
         "responses": {**_answers(operation, schemas), **_refusals(operation, schemas)},
-        "security": [] if operation.public else [{"key": []}, {}],
+        "security": [] if operation.public else [{"key": [operation.scope]}, {}],
     }
+    if not operation.public:
+        described["description"] = f"Needs the scope `{operation.scope}`, where keys are configured."
     if operation.body is not None:
         content = {media: {"schema": schemas[operation.body]} for media in operation.media}
         described["requestBody"] = {"required": True, "content": content}

@@ -6,6 +6,7 @@ from urllib.parse import unquote_to_bytes
 
 from starlette.responses import Response
 
+from prefold.access import Scope
 from prefold.errors import InvalidInputError
 from prefold.gateway.exchange import Exchange
 from prefold.gateway.problems import HttpRefusalError
@@ -46,6 +47,8 @@ class Operation:
     """Statuses of problem documents beside those that every call can give."""
     public: bool = False
     """Needs no credential."""
+    scope: Scope = "read"
+    """What a credential must allow."""
     grows: bool = False
     """Stores more than there was: refused while the session store is nearly full or does not keep its promises."""
 

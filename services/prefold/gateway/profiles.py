@@ -35,7 +35,7 @@ class ContextReads:
 
     async def read(self, tenant: str, session: str) -> tuple[StoredContext, ProfileInput]:
         """Raises what ``Sessions.read_context`` raises; a profile that cannot be read says why, in time."""
-        known = self._users.get((tenant, session), "")
+        known = self.user_of(tenant, session)
         if not known:
             stored = await self._sessions.read_context(tenant, session)
             profile = await self._profile(tenant, stored.user) if stored.user else _NOBODYS
@@ -47,6 +47,10 @@ class ContextReads:
                 profile = await self._profile(tenant, stored.user) if stored.user else _NOBODYS
         self._note(tenant, session, stored.user)
         return stored, profile
+
+    def user_of(self, tenant: str, session: str) -> str:
+        """Whose it was at its last read; empty: nobody's, or not known."""
+        return self._users.get((tenant, session), "")
 
     def _note(self, tenant: str, session: str, user: str) -> None:
         if not user:

@@ -2,20 +2,23 @@
 
 import asyncio
 from collections.abc import Coroutine, Sequence
+from time import perf_counter
 from typing import Any
 
 from msgspec import UNSET
 from starlette.responses import Response
 
+from prefold.conversation.accepting import read_object
 from prefold.conversation.ids import check_name
 from prefold.errors import InvalidInputError
-from prefold.gateway.bodies import convert, json_response, read_object
+from prefold.gateway.bodies import convert, json_response
 from prefold.gateway.exchange import Exchange
 from prefold.gateway.finding import Finder, FoundTurn
 from prefold.gateway.memory_finding import FoundMemory, MemoryFinder, Remembered
 from prefold.gateway.recall_answers import FactSource, Kind, SearchAnswer, SearchBody, SearchResult
 from prefold.gateway.settings import GatewaySettings
 from prefold.recall import DerivedKind
+from prefold.telemetry.metrics import SEARCH_SECONDS
 
 _MOST_BYTES = 65_536
 _ALL: tuple[Kind, ...] = ("turn", "segment", "summary", "fact")
@@ -39,7 +42,9 @@ class SearchCalls:
         user = None if body.user is None else check_name(body.user, "user")
         session = None if body.session is None else check_name(body.session, "session")
         kinds = frozenset(_ALL if body.kinds is None else body.kinds)
+        began = perf_counter()
         found = await self._found(exchange.tenant, body, kinds, user, session) if kinds else []
+        SEARCH_SECONDS.observe((), perf_counter() - began)
         found.sort(key=lambda one: -one.score)
         return json_response(SearchAnswer(results=found[: body.limit]))
 

@@ -1,40 +1,43 @@
 """``PUT`` and ``GET /v1/sessions/{session}``."""
 
-from msgspec import UNSET
+from functools import partial
+
 from starlette.responses import Response
 
-from prefold.conversation.encoding import encode
+from prefold.conversation.accepting import read_object
 from prefold.conversation.ids import check_name
-from prefold.errors import InvalidInputError
 from prefold.gateway import answers
 from prefold.gateway.answers import SessionAnswer, SessionBody
 from prefold.gateway.background import InBackground
-from prefold.gateway.bodies import convert, json_response, read_object, stored_json
+from prefold.gateway.bodies import convert, json_response, stored_json
 from prefold.gateway.exchange import Exchange
 from prefold.gateway.settings import GatewaySettings
 from prefold.gateway.summary_views import (
     active_of,
     iso_time,
-    shared_prefix_json,
     shared_prefix_of,
     standby_of,
     threshold_of,
     usage_of,
 )
 from prefold.pinned import Pinned, change_state, with_proposals
+from prefold.quotas import Quotas
 from prefold.storage import Sessions
 from prefold.storage.memory_types import StoredState
-from prefold.storage.types import SessionOptions, SessionView
+from prefold.storage.session_options import options_of
+from prefold.storage.stored import is_stored
+from prefold.storage.types import SessionView
 from prefold.tokens import TokenCounter
-
-_MOST_MODEL_CHARS = 256
 
 
 class SessionCalls:
     """A session's own settings and numbers."""
 
-    def __init__(self, sessions: Sessions, counter: InBackground[TokenCounter], settings: GatewaySettings) -> None:
+    def __init__(
+        self, sessions: Sessions, counter: InBackground[TokenCounter], settings: GatewaySettings, quotas: Quotas
+    ) -> None:
         self._sessions = sessions
+        self._quotas = quotas
         self._counter = counter
         self._most_bytes = settings.turn_max_bytes
         self._body_seconds = settings.body_timeout_ms / 1000
@@ -46,6 +49,8 @@ class SessionCalls:
         raw = await exchange.body(most_bytes=self._most_bytes, within_seconds=self._body_seconds)
         body = convert(read_object(raw, self._most_bytes), SessionBody)
         options = options_of(body, await self._counter.get())
+        if (lease := self._quotas.of(exchange.tenant)) is not None:
+            await lease.admit(session, partial(is_stored, self._sessions, exchange.tenant, session), is_new=True)
         view = await self._sessions.open(exchange.tenant, session, options)
         if options.proposals is not None or options.state_cap_tokens is not None:
             view = await self._settled(exchange.tenant, session)
@@ -67,31 +72,6 @@ class SessionCalls:
         session = check_name(exchange.path["session"], "session")
         exchange.query()
         return json_response(session_answer(await self._sessions.view(exchange.tenant, session)))
-
-
-def options_of(body: SessionBody, counter: TokenCounter) -> SessionOptions:
-    """What the storage takes, with the tokens that system and tools cost."""
-    if body.model is not None and not (body.model.isprintable() and 0 < len(body.model) <= _MOST_MODEL_CHARS):
-        raise InvalidInputError(f"must be 1 to {_MOST_MODEL_CHARS} printable characters", field="model")
-    tools = None if body.tools is None else encode(body.tools).decode()
-    system = "" if body.system is not None and not body.system.strip() else body.system  # no provider takes blanks
-    return SessionOptions(
-        user=None if body.user is None else check_name(body.user, "user"),
-        model=body.model,
-        hard_limit_tokens=body.hard_limit_tokens,
-        soft_ratio=None if body.soft_ratio is UNSET else body.soft_ratio,
-        adaptive=body.soft_ratio is None,
-        keep_recent_turns=body.keep_recent_turns,
-        system=system,
-        system_tokens=counter.count(system) if system else 0,
-        tools=tools,
-        tools_tokens=counter.count(tools) if tools else 0,
-        metadata=None if body.metadata is None else encode(body.metadata).decode(),
-        shared_prefix=None if body.shared_prefix is UNSET else shared_prefix_json(body.shared_prefix),
-        close_after_seconds=body.close_after_seconds,
-        state_cap_tokens=body.state_cap_tokens,
-        proposals=body.proposals,
-    )
 
 
 def session_answer(view: SessionView) -> SessionAnswer:

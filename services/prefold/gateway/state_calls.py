@@ -5,10 +5,11 @@ from typing import TypeVar
 
 from starlette.responses import Response
 
+from prefold.conversation.accepting import read_object
 from prefold.conversation.ids import check_name
 from prefold.errors import InvalidInputError
 from prefold.gateway.background import InBackground
-from prefold.gateway.bodies import convert, json_response, read_object
+from prefold.gateway.bodies import convert, json_response
 from prefold.gateway.exchange import MERGE_PATCH, Exchange
 from prefold.gateway.problems import HttpRefusalError
 from prefold.gateway.settings import GatewaySettings

@@ -1,27 +1,12 @@
 """What a session says of its summaries: who wrote them, when the next one is due, what they cost."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import Meta, Struct, UnsetType
+
+from prefold.storage.session_options import SharedPrefix
 
 Count = Annotated[int, Meta(ge=0)]
-
-
-class SharedPrefix(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How the backend asks its model, so that summaries can be asked for on the same cached prefix.
-
-    ``{}`` switches it off. The members beside ``enabled`` are those of the backend's requests that the provider's
-    cache depends on: leave out what the backend leaves out.
-    """
-
-    enabled: bool | UnsetType = UNSET
-    cache: Literal["5m", "1h"] = "5m"
-    """As the backend reads its contexts."""
-    thinking: dict[str, Any] | None = None
-    tool_choice: dict[str, Any] | None = None
-    """One that forces a call is refused: no summary would come back."""
-    output_config: dict[str, Any] | None = None
-    """One with a ``format`` is refused: a summary is plain text."""
 
 
 class SharedPrefixState(SharedPrefix, frozen=True, kw_only=True, omit_defaults=False):

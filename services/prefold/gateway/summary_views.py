@@ -1,19 +1,14 @@
 """From the storage's view of a session's summaries to what is answered, and from a PUT to what is stored."""
 
-from datetime import UTC, datetime
-from typing import Any
-
 import msgspec
 
-from prefold.errors import InvalidInputError
 from prefold.gateway import summary_answers as answers
-from prefold.gateway.summary_answers import SharedPrefix, SharedPrefixState
+from prefold.gateway.summary_answers import SharedPrefixState
+from prefold.storage.moments import iso_time
+from prefold.storage.session_options import SharedPrefix
 from prefold.storage.types import ModelUsage, SessionView
 
-__all__ = ["active_of", "iso_time", "shared_prefix_json", "shared_prefix_of", "standby_of", "threshold_of", "usage_of"]
-
-_MOST_PREFIX_BYTES = 4096
-_CALLING = ("any", "tool")
+__all__ = ["active_of", "iso_time", "shared_prefix_of", "standby_of", "threshold_of", "usage_of"]
 
 
 class _Record(msgspec.Struct, frozen=True):
@@ -28,12 +23,6 @@ class _Record(msgspec.Struct, frozen=True):
 
 
 _NO_RECORD = _Record()
-
-
-def iso_time(milliseconds: int) -> str:
-    """RFC 3339 in UTC."""
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def active_of(view: SessionView) -> answers.ActiveSummary:
@@ -105,40 +94,6 @@ def shared_prefix_of(view: SessionView) -> SharedPrefixState | None:
         output_config=given.output_config,
         waits_for=None if view.model else "model",
     )
-
-
-def shared_prefix_json(given: SharedPrefix | None) -> str:
-    """What is stored. ``InvalidInputError`` for a setting under which no summary could come back."""
-    if given is None or given == SharedPrefix():
-        return "{}"
-    if given.enabled is msgspec.UNSET:
-        raise InvalidInputError(
-            "say enabled: true or false, or give {} to switch it off", field="shared_prefix.enabled"
-        )
-    if given.tool_choice is not None:
-        _check_tool_choice(given.tool_choice.get("type"))
-    _check_thinking(given.thinking or {})
-    if given.output_config is not None and given.output_config.get("format") is not None:
-        detail = "a chat whose answers have a format cannot be asked for a summary, which is plain text"
-        raise InvalidInputError(detail, field="shared_prefix.output_config.format")
-    stored = msgspec.json.encode(given)
-    if len(stored) > _MOST_PREFIX_BYTES:
-        raise InvalidInputError(f"more than {_MOST_PREFIX_BYTES} bytes as JSON", field="shared_prefix")
-    return stored.decode()
-
-
-def _check_tool_choice(kind: object) -> None:
-    if kind in _CALLING:
-        detail = "a chat that is made to call a tool cannot be asked for a summary: it would call the tool"
-        raise InvalidInputError(detail, field="shared_prefix.tool_choice")
-    if kind not in ("auto", "none"):
-        raise InvalidInputError("must be auto or none", field="shared_prefix.tool_choice.type")
-
-
-def _check_thinking(thinking: dict[str, Any]) -> None:
-    tokens = thinking.get("budget_tokens", 1)
-    if not isinstance(tokens, int) or isinstance(tokens, bool) or tokens < 1:
-        raise InvalidInputError("must be a whole number of tokens", field="shared_prefix.thinking.budget_tokens")
 
 
 def _record(record: str) -> _Record:

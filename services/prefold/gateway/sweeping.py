@@ -13,6 +13,8 @@ from prefold.errors import UnavailableError
 from prefold.jobs import JobQueue, queue_connection
 from prefold.jobs.dead_letters import DeadLetters
 from prefold.storage import Sessions
+from prefold.storage.ingest import IngestStreams
+from prefold.storage.ingest_letters import IngestLetters
 from prefold.storage.traces import SessionTraces
 from prefold.storage.types import ErasedSession
 
@@ -53,6 +55,8 @@ class Findings:
     is_reopened: bool
     lives: tuple[str, ...] = ()
     """Those that were looked at."""
+    was_published: bool = False
+    """The tenant publishes turns on an ingest stream, whose server's files may hold their words."""
 
     def not_checked(self) -> list[str]:
         """The stores that could not be looked at."""
@@ -66,6 +70,8 @@ class Sweep:
     def __init__(self, sessions: Sessions, index: ForgettingIndex, jobs: NamingJobs | None) -> None:
         self._traces = SessionTraces(sessions.client)
         self._dead_letters = DeadLetters(sessions.client)
+        self._published = IngestStreams(sessions.client)
+        self._letters = IngestLetters(sessions.client)
         self._index = index
         self._jobs = jobs
 
@@ -76,21 +82,30 @@ class Sweep:
         lives = [erased.incarnation] if erased.incarnation else await self._traces.ended(tenant, session)
         await self._traces.remove(tenant, session)
         await self._dead_letters.erase(tenant, session)
+        await self.forget_published(tenant, session)
         jobs, vectors = await asyncio.gather(
             self._sweep_jobs(tenant, session), self._sweep_vectors(tenant, session, lives)
         )
         found = await self._traces.look(tenant, session)
+        waiting = 0 if found.is_reopened else await self._published.count(tenant, session)
         return Findings(
             keys=found.keys,
-            events=found.events,
+            events=found.events + waiting,
             due=found.due,
-            dead_letters=await self._dead_letters.count(tenant, session),
+            dead_letters=await self._dead_letters.count(tenant, session) + await self._letters.count(tenant, session),
             logged_commands=found.logged_commands,
             jobs=jobs,
             vectors=vectors,
             is_reopened=found.is_reopened,
             lives=tuple(lives),
+            was_published=await self._published.was_used(tenant),
         )
+
+    async def forget_published(self, tenant: str, session: str) -> int:
+        """Removes turns that wait in the tenant's ingest stream, or could not be stored from there; how many."""
+        # In this order: an entry that cannot be applied moves from the one to the other.
+        waiting = await self._published.forget(tenant, session)
+        return waiting + await self._letters.erase(tenant, session)
 
     async def _sweep_jobs(self, tenant: str, session: str) -> int | None:
         if self._jobs is None:

@@ -9,8 +9,10 @@ from typing import Final
 import structlog
 
 from prefold.errors import GoneError, NotFoundError, UnavailableError
+from prefold.gateway.callers import Caller
 from prefold.gateway.erasure_calls import SessionErasing, sum_known
 from prefold.gateway.fact_vectors import DerivedIndex
+from prefold.gateway.since import check_user
 from prefold.gateway.sweeping import Findings
 from prefold.storage import Sessions
 from prefold.storage.command_logs import CommandLogs
@@ -54,6 +56,7 @@ class ErasedAll:
             jobs=sum_known(*(one.jobs for one in each)),
             vectors=sum_known(self.vectors, *(one.vectors for one in each)),
             is_reopened=not self.is_cut_short and bool(self.sessions_left or self.facts_left or self.keys_left),
+            was_published=any(one.was_published for one in each),
         )
 
 
@@ -67,16 +70,19 @@ class UserErasing:
         self._index = index
         self._logs = CommandLogs(sessions.client)
 
-    async def run(self, tenant: str, user: str, *, within_seconds: float) -> ErasedAll:
+    async def run(self, caller: Caller, user: str, *, within_seconds: float, before_ms: int | None = None) -> ErasedAll:
         """Sessions first, for only the user's own list names them; then that list and what is known of the user.
 
-        Raises ``UnavailableError`` when the session store does not answer.
+        Raises ``UnavailableError`` when the session store does not answer; ``ConflictError`` (erased_since) for a user
+        who was erased at ``before_ms`` or later.
         """
+        tenant = caller.tenant
+        await check_user(self._sessions, tenant, user, before_ms)
         until = time.monotonic() + within_seconds
         made = ErasedAll()
-        await self._erase_sessions(tenant, user, await self._users.sessions(tenant, user), made, until)
+        await self._erase_sessions(caller, user, await self._users.sessions(tenant, user), made, until)
         if not made.is_cut_short:
-            await self._erase_memory(tenant, user, made, until)
+            await self._erase_memory(caller, user, made, until)
         made.facts_left = len((await self._users.snapshot(tenant, user)).rows)
         made.sessions_left = await self._living(tenant, user)
         made.vectors = await self._forget_vectors(tenant, user)
@@ -85,18 +91,19 @@ class UserErasing:
         made.commands = await self._logs.count(key)
         return made
 
-    async def _erase_memory(self, tenant: str, user: str, made: ErasedAll, until: float) -> None:
+    async def _erase_memory(self, caller: Caller, user: str, made: ErasedAll, until: float) -> None:
         """Takes the list away and looks whether it is written again: who opens a session notes it before and after."""
+        tenant = caller.tenant
         for _ in range(_LOOKS):
             erased = await self._users.erase(tenant, user)
             made.facts += erased.facts
             made.keys_left = erased.keys_left
-            await self._erase_sessions(tenant, user, erased.sessions, made, until)
+            await self._erase_sessions(caller, user, erased.sessions, made, until)
             if made.is_cut_short or not await self._users.sessions(tenant, user):
                 return
 
     async def _erase_sessions(
-        self, tenant: str, user: str, names: Sequence[str], made: ErasedAll, until: float
+        self, caller: Caller, user: str, names: Sequence[str], made: ErasedAll, until: float
     ) -> None:
         for start in range(0, len(names), _AT_ONCE):
             if time.monotonic() > until:
@@ -104,14 +111,15 @@ class UserErasing:
                 return
             part = names[start : start + _AT_ONCE]
             ended = await asyncio.gather(
-                *(self._erase_session(tenant, user, session, made) for session in part), return_exceptions=True
+                *(self._erase_session(caller, user, session, made) for session in part), return_exceptions=True
             )
             for failure in ended:
                 if failure is not None:
                     raise failure
 
-    async def _erase_session(self, tenant: str, user: str, session: str, made: ErasedAll) -> None:
+    async def _erase_session(self, caller: Caller, user: str, session: str, made: ErasedAll) -> None:
         """One of the list, if it is the user's still: a name may belong to somebody else by now."""
+        tenant = caller.tenant
         life = _NONE_THAT_LIVES
         try:
             view = await self._sessions.view(tenant, session)
@@ -124,7 +132,7 @@ class UserErasing:
             if session in made.sessions:
                 return  # erased by this very call
         try:
-            erased, made.sessions[session] = await self._erasing.run(tenant, session, incarnation=life)
+            erased, made.sessions[session] = await self._erasing.run(caller, session, incarnation=life)
         except NotFoundError:
             return  # begun anew since the look, perhaps by somebody else; if by this user, the list says so again
         made.turns += erased.turns

@@ -48,26 +48,33 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._head_bytes += len(data)
             if self._head_bytes > HEAD_MOST_BYTES:
                 self._refuse(431, "head_too_large", "the request line and headers are too large")
+            elif self._head_timer is None:
+                self._start_head_timer()
 
     def on_message_begin(self) -> None:
-        """Another head begins."""
+        """Another head begins. Its clock starts when a piece of it is still to come."""
         super().on_message_begin()
         self._head_open, self._head_bytes = True, 0
-        if self._head_timer is None:
-            self._start_head_timer()
 
     def on_url(self, url: bytes) -> None:
         """Count a piece of the request line."""
-        self._count(len(url))
-        super().on_url(url)
+        self._head_bytes += len(url)
+        if self._head_bytes > HEAD_MOST_BYTES:
+            self._too_large = True
+            raise _HeadTooLargeError
+        self.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
         """Count a header."""
-        self._count(len(name) + len(value) + 4)
-        if len(self.headers) >= HEAD_MOST_HEADERS:
+        self._head_bytes += len(name) + len(value) + 4
+        headers = self.headers
+        if self._head_bytes > HEAD_MOST_BYTES or len(headers) >= HEAD_MOST_HEADERS:
             self._too_large = True
             raise _HeadTooLargeError
-        super().on_header(name, value)
+        name = name.lower()
+        if name == b"expect" and value.lower() == b"100-continue":
+            self.expect_100_continue = True
+        headers.append((name, value))
 
     def on_headers_complete(self) -> None:
         """The head is whole and within its bounds."""
@@ -81,12 +88,6 @@ class BoundedHttpProtocol(HttpToolsProtocol):
             self._refuse(431, "head_too_large", "the request line and headers are too large")
         else:
             self._refuse(400, "malformed_http", msg)
-
-    def _count(self, size: int) -> None:
-        self._head_bytes += size
-        if self._head_bytes > HEAD_MOST_BYTES:
-            self._too_large = True
-            raise _HeadTooLargeError
 
     def _start_head_timer(self) -> None:
         self._head_timer = self.loop.call_later(HEAD_WITHIN_SECONDS, self._head_is_late)

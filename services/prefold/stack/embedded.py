@@ -89,7 +89,7 @@ class EmbeddedStack:
     def _addresses(self) -> Addresses:
         """What other commands on this machine need to find the parts."""
         plan = self.plan
-        return Addresses(plan.redis_url, plan.queue_url, plan.qdrant_url, plan.qdrant_api_key)
+        return Addresses(plan.redis_url, plan.queue_url, plan.qdrant_url, plan.qdrant_api_key, plan.gateway_url)
 
     def pids(self) -> dict[str, int]:
         """Process ids of the parts that run now, by name."""
@@ -118,7 +118,7 @@ def temporary_stack(
     The addresses, host, keys and folder of the environment are not used; ``settings`` are further fields of
     StackSettings.
     """
-    not_used = ("redis_url", "queue_url", "qdrant_url", "qdrant_api_key", "api_keys_file")
+    not_used = ("redis_url", "queue_url", "qdrant_url", "qdrant_api_key", "api_keys_file", "api_keys_secret_file")
     own: dict[str, Any] = dict.fromkeys(not_used)
     with tempfile.TemporaryDirectory(prefix="prefold-", ignore_cleanup_errors=True) as folder:
         own |= {"host": "127.0.0.1", "port": 0, "data_dir": Path(folder), "durability": durability}

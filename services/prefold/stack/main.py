@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from prefold.config.flags import load_settings, redacted_url
 from prefold.config.lifecycle import stop_flag
+from prefold.stack.checking import check_parts
 from prefold.stack.embedded import EmbeddedStack
 from prefold.stack.settings import StackSettings
 
@@ -15,7 +16,11 @@ _STOPS_WITHIN = timedelta(seconds=8)
 def main(argv: Sequence[str]) -> int:
     """Run the stack until SIGINT or SIGTERM. Errors of settings and start are the caller's to print."""
     settings = load_settings(
-        StackSettings, argv, prog="prefold up", description="Starts everything on this machine, and keeps it running."
+        StackSettings,
+        argv,
+        prog="prefold up",
+        description="Starts everything on this machine, and keeps it running.",
+        check=check_parts,
     )
     with stop_flag(_STOPS_WITHIN) as stop:
         stack = EmbeddedStack(settings)

@@ -23,6 +23,9 @@ LOOPBACK = "127.0.0.1"
 _SOON = {"PREFOLD_WORKER_STOP_SECONDS": "1"}
 """A worker that is told to stop gives its work back while there is time: parts are killed after seconds."""
 
+_GATEWAYS_OWN = frozenset({"PREFOLD_API_KEYS_SECRET", "PREFOLD_API_KEYS_SECRET_FILE"})
+"""Nobody else needs it."""
+
 _NICE = {"worker memory": 10}
 """By how much a role yields the CPU to the others from its first moment: what is remembered may come later."""
 
@@ -60,7 +63,7 @@ def make_plan(settings: StackSettings, folder: DataFolder, command: RoleCommand 
     queue_url = settings.queue_url or servers["queue"].url
 
     api_key = _vectors_key(settings)
-    environment = _environment(settings)
+    environment = environment_of_parts(settings)
     environment |= {} if api_key is None else {"PREFOLD_QDRANT_API_KEY": api_key}
     environment |= {
         "PREFOLD_REDIS_URL": redis_url,
@@ -68,13 +71,15 @@ def make_plan(settings: StackSettings, folder: DataFolder, command: RoleCommand 
         "PREFOLD_QDRANT_URL": qdrant_url,
         "PREFOLD_PORT": str(port),
     }
+    inner = {name: value for name, value in environment.items() if name not in _GATEWAYS_OWN}
     redis = tuple(_redis_part(name, server, folder) for name, server in servers.items())
-    vectors = () if settings.qdrant_url else (_vectors_part(qdrant_url, environment, folder, command),)
+    vectors = () if settings.qdrant_url else (_vectors_part(qdrant_url, inner, folder, command),)
     roles = tuple(
-        Part(f"{role} {number}" if number > 1 else role, command(role), environment, nice=_NICE.get(role, 0))
-        for role, number in _numbered(_roles(settings))
+        Part(f"{role} {number}" if number > 1 else role, command(role), inner, nice=_NICE.get(role, 0), starts="last")
+        for role, number in _numbered(roles_of(settings))
     )
-    gateway = Part("gateway", command("gateway"), environment, is_ready=_gateway_is_ready(settings.host, port))
+    is_ready = _gateway_is_ready(settings.host, port)
+    gateway = Part("gateway", command("gateway"), environment, is_ready=is_ready, starts="early")
     stages = (redis, vectors, (gateway, *roles))
     return Plan(stages, _url(settings.host, port), redis_url, queue_url, qdrant_url, api_key)
 
@@ -86,17 +91,19 @@ def _vectors_key(settings: StackSettings) -> str | None:
     return None if settings.qdrant_url else secrets.token_urlsafe(32)
 
 
-def _roles(settings: StackSettings) -> list[str]:
+def roles_of(settings: StackSettings) -> list[str]:
     """One entry a process; the same role may stand more than once."""
     workers = {"embed": settings.embed_workers, "compact": settings.compact_workers, "memory": settings.memory_workers}
     return ["dispatcher", *(f"worker {queue}" for queue, count in workers.items() for _ in range(count))]
 
 
-def _environment(settings: StackSettings) -> dict[str, str]:
+def environment_of_parts(settings: StackSettings) -> dict[str, str]:
     """What every process gets: our own environment with the settings that hold here."""
     ours = {variable_of(StackSettings, name) for name in StackSettings.model_fields}
     inherited = {name: value for name, value in os.environ.items() if name not in ours}
-    return _SOON | inherited | environment_of(settings) | {"PREFOLD_LOG_FORMAT": "json"}
+    # One port for all of them would let the first one start, and no other.
+    fixed = {"PREFOLD_LOG_FORMAT": "json", "PREFOLD_PROBE_PORT": "0"}
+    return _SOON | inherited | environment_of(settings) | fixed
 
 
 def _redis_servers(settings: StackSettings, folder: DataFolder) -> dict[str, RedisServer]:

@@ -3,10 +3,12 @@
 from pydantic import Field, SecretStr
 
 from prefold.config.settings import (
+    AuditSettings,
     DataDirSettings,
     DurabilitySettings,
     EmbedderSettings,
     HttpUrl,
+    IngestSettings,
     ListenSettings,
     RedisUrl,
     SessionsUrl,
@@ -14,7 +16,9 @@ from prefold.config.settings import (
 from prefold.pricing import AskingSettings
 
 
-class StackSettings(ListenSettings, DataDirSettings, DurabilitySettings, EmbedderSettings, AskingSettings):
+class StackSettings(
+    ListenSettings, DataDirSettings, DurabilitySettings, EmbedderSettings, AskingSettings, IngestSettings, AuditSettings
+):
     """An address replaces the embedded part; the other settings are passed on to the processes."""
 
     redis_url: SessionsUrl | None = Field(None, description="Redis of the sessions, instead of the embedded one.")

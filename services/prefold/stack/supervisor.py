@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
+from typing import Literal
 
 from prefold.errors import UnavailableError
 from prefold.stack.leash import leashed
@@ -47,6 +48,9 @@ class Part:
     """File descriptors that the process keeps open."""
     nice: int = 0
     """By how much it yields the CPU, from the start on."""
+    starts: Literal["early", "with its stage", "last"] = "with its stage"
+    """Early: as soon as the stage before it starts, which it can do without for a while. Last: when the others of its
+    stage are ready, so that it takes no CPU from them."""
 
 
 @dataclass(slots=True)
@@ -61,6 +65,8 @@ class _Child:
 
 class Supervisor:
     """Runs the parts of ``stages``: a stage starts when the one before it is ready, and stops after the next one.
+
+    See ``Part.starts`` for those that start sooner or later than the others of their stage.
 
     All work is done in one thread of its own, which lives from ``start`` to ``stop``: a child's leash follows
     the thread that started it.
@@ -105,8 +111,12 @@ class Supervisor:
 
     def _run(self) -> None:
         try:
-            for stage in self._stages:
-                self._start_stage(stage)
+            for stage, following in zip(self._stages, [*self._stages[1:], []], strict=True):
+                self._launch([child for child in stage if child.process is None and child.part.starts != "last"])
+                self._launch([child for child in following if child.part.starts == "early"])
+                self._await_ready([child for child in stage if child.part.starts != "last"])
+                self._launch(last := [child for child in stage if child.part.starts == "last"])
+                self._await_ready(last)
             self._settled.set()
             while not self._stop.wait(_LOOK_EVERY_SECONDS):
                 self._look_after()
@@ -117,14 +127,16 @@ class Supervisor:
                 _end(stage)
             self._settled.set()
 
-    def _start_stage(self, stage: Sequence[_Child]) -> None:
-        for child in stage:
+    def _launch(self, children: Sequence[_Child]) -> None:
+        for child in children:
             if not self._stop.is_set():
                 _launch(child)
-        for child in stage:
-            self._await_ready(child)
 
-    def _await_ready(self, child: _Child) -> None:
+    def _await_ready(self, children: Sequence[_Child]) -> None:
+        for child in children:
+            self._await_one(child)
+
+    def _await_one(self, child: _Child) -> None:
         deadline = child.started_at + child.part.ready_within.total_seconds()
         while not self._stop.is_set():
             if child.process is None or child.process.poll() is not None:

@@ -1,6 +1,6 @@
 """Results as Qdrant writes them."""
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
 import qdrant_edge as edge
@@ -8,27 +8,32 @@ import qdrant_edge as edge
 from prefold.vectorstore.layout import DEFAULT_VECTOR
 
 
-def render_scored(point: edge.ScoredPoint) -> dict[str, object]:
-    """One hit of a search."""
-    answer: dict[str, object] = {"id": point.id, "version": point.version, "score": point.score}
-    return _with_data(answer, point.payload, point.vector)
+def render_scored(points: Sequence[edge.ScoredPoint]) -> list[dict[str, object]]:
+    """The hits of a search."""
+    answers: list[dict[str, object]] = []
+    for point in points:
+        answer: dict[str, object] = {"id": point.id, "version": point.version, "score": point.score}
+        payload, vector = point.payload, point.vector
+        if payload is not None:
+            answer["payload"] = payload
+        if vector is not None:
+            answer["vector"] = _render_vectors(vector)
+        answers.append(answer)
+    return answers
 
 
 def render_record(record: edge.Record) -> dict[str, object]:
     """One point that was looked up."""
-    return _with_data({"id": record.id}, record.payload, record.vector)
-
-
-def _with_data(answer: dict[str, object], payload: object, vector: Any) -> dict[str, object]:
-    if payload is not None:
-        answer["payload"] = payload
-    if vector is not None:
-        answer["vector"] = _render_vectors(vector)
+    answer: dict[str, object] = {"id": record.id}
+    if record.payload is not None:
+        answer["payload"] = record.payload
+    if record.vector is not None:
+        answer["vector"] = _render_vectors(record.vector)
     return answer
 
 
 def _render_vectors(vector: Any) -> object:
-    if not isinstance(vector, Mapping):
+    if not isinstance(vector, dict):
         return vector
     rendered = {
         name: {"indices": value.indices, "values": value.values} if isinstance(value, edge.SparseVector) else value

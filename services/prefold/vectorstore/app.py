@@ -13,10 +13,12 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from prefold.telemetry.probe import Ready, always_ready
 from prefold.vectorstore.calls import Calls
 from prefold.vectorstore.gate import Gate
 from prefold.vectorstore.rejections import RejectedError
-from prefold.vectorstore.responses import error_response, json_response, result_response
+from prefold.vectorstore.responses import error_response, json_response, refusal_of, result_response
+from prefold.vectorstore.searches import Searches
 from prefold.vectorstore.store import Store
 
 log = structlog.get_logger()
@@ -28,8 +30,8 @@ _API_VERSION: Final = "1.17.0"
 """The release whose REST API this subset follows; clients compare it with their own."""
 
 
-def create_app(store: Store, *, max_body_bytes: int, api_key: str | None) -> Starlette:
-    """The ASGI application over an open store."""
+def create_app(store: Store, *, max_body_bytes: int, api_key: str | None, ready: Ready = always_ready) -> Starlette:
+    """The ASGI application over an open store. ``ready`` is what its ``/readyz`` goes by."""
     calls = Calls(store, max_body_bytes)
     collection, points = "/collections/{collection}", "/collections/{collection}/points"
     table: list[tuple[str, str, Call]] = [
@@ -43,16 +45,15 @@ def create_app(store: Store, *, max_body_bytes: int, api_key: str | None) -> Sta
         ("PUT", points, calls.upsert),
         ("POST", points, calls.retrieve),
         ("POST", f"{points}/delete", calls.delete_points),
-        ("POST", f"{points}/query", calls.query),
-        ("POST", f"{points}/query/batch", calls.query_batch),
         ("POST", f"{points}/scroll", calls.scroll),
         ("POST", f"{points}/count", calls.count),
         ("POST", f"{points}/payload", calls.set_payload),
     ]
+    searches = Middleware(Searches, calls.query, calls.query_batch, max_body_bytes)
     routes = [Route(path, answering(call), methods=[method]) for method, path, call in table]
     return Starlette(
-        routes=[*_open_routes(), *routes],
-        middleware=[Middleware(Gate, api_key=api_key)],
+        routes=[*_open_routes(ready), *routes],
+        middleware=[Middleware(Gate, api_key=api_key), searches],
         exception_handlers={HTTPException: _unknown_route},
     )
 
@@ -64,26 +65,26 @@ def answering(call: Call) -> Endpoint:
         started = time.perf_counter()
         try:
             result = await call(request)
-        except RejectedError as rejection:
-            return error_response(rejection, time.perf_counter() - started)
-        except Exception as error:  # qdrant-edge raises bare Exceptions; one failed call must not end the others
-            log.exception("call_failed", path=request.url.path)
-            failure = RejectedError(HTTPStatus.INTERNAL_SERVER_ERROR, f"Service internal error: {error}")
-            return error_response(failure, time.perf_counter() - started)
+        except Exception as error:  # noqa: BLE001  # refusal_of logs it
+            return error_response(refusal_of(error, request.url.path), time.perf_counter() - started)
         return result_response(result, time.perf_counter() - started)
 
     return endpoint
 
 
-def _open_routes() -> list[Route]:
+def _open_routes(ready: Ready) -> list[Route]:
     async def version(_request: Request) -> Response:
         return json_response({"title": "prefold vectors (qdrant-edge)", "version": _API_VERSION})
 
     async def healthy(_request: Request) -> Response:
         return PlainTextResponse("healthz check passed")
 
-    health = [Route(path, healthy, methods=["GET"]) for path in ("/healthz", "/readyz", "/livez")]
-    return [Route("/", version, methods=["GET"]), *health]
+    async def readiness(_request: Request) -> Response:
+        wrong = [f"{name}: {state}" for name, state in (await ready()).items() if state != "ok"]
+        return PlainTextResponse("; ".join(wrong), HTTPStatus.SERVICE_UNAVAILABLE) if wrong else await healthy(_request)
+
+    health = [Route(path, healthy, methods=["GET"]) for path in ("/healthz", "/livez")]
+    return [Route("/", version, methods=["GET"]), *health, Route("/readyz", readiness, methods=["GET"])]
 
 
 async def _unknown_route(request: Request, error: Exception) -> Response:

@@ -117,23 +117,22 @@ class Calls:
             raise malformed("ids", f"more than {MAX_LIMIT}")
         return [render_record(record) for record in collection.retrieve(ids, payload, vector)]
 
-    async def query(self, request: Request) -> object:
-        """One search."""
-        collection = self._collection(request)
-        search = parse_query(await self._body(request), collection.layout)
-        [hits] = await collection.query([search])
-        return {"points": [render_scored(hit) for hit in hits]}
+    async def query(self, name: str, body: object) -> object:
+        """One search of a collection."""
+        collection = self._store.get(name)
+        [hits] = await collection.query([parse_query(body, collection.layout)])
+        return {"points": render_scored(hits)}
 
-    async def query_batch(self, request: Request) -> object:
+    async def query_batch(self, name: str, body: object) -> object:
         """Several searches, planned as one."""
-        collection = self._collection(request)
-        fields = Fields(await self._body(request), "")
+        collection = self._store.get(name)
+        fields = Fields(body, "")
         searches = fields.items("searches")
         fields.done()
         if len(searches) > _MAX_SEARCHES:
             raise malformed("searches", f"more than {_MAX_SEARCHES}")
         requests = [parse_query(search, collection.layout, f"searches[{i}]") for i, search in enumerate(searches)]
-        return [{"points": [render_scored(hit) for hit in hits]} for hits in await collection.query(requests)]
+        return [{"points": render_scored(hits)} for hits in await collection.query(requests)]
 
     async def scroll(self, request: Request) -> object:
         """A page of points in the order of their ids."""
@@ -167,7 +166,7 @@ class Calls:
         return self._store.get(request.path_params["collection"])
 
     async def _body(self, request: Request) -> object:
-        return await read_json(request, self._max_body_bytes)
+        return await read_json(request.scope, request.receive, self._max_body_bytes)
 
 
 def _selection(fields: Fields) -> tuple[list[Any], edge.Filter | None]:

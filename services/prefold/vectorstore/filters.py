@@ -1,8 +1,9 @@
 """Qdrant's filters, from JSON to qdrant-edge."""
 
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import orjson
 import qdrant_edge as edge
@@ -11,6 +12,8 @@ from prefold.vectorstore.fields import MAX_DEPTH, Fields, array, number
 from prefold.vectorstore.identifiers import payload_path, point_ids
 from prefold.vectorstore.rejections import RejectedError, malformed, unsupported
 
+T = TypeVar("T")
+
 Condition = Any
 """One of qdrant-edge's condition classes; they share no base."""
 
@@ -18,23 +21,32 @@ Condition = Any
 _REMEMBERED_BYTES: Final = 512
 
 
+def remembered(parse: Callable[[object, str], T]) -> Callable[[object, str], T]:
+    """``parse`` of small JSON, done once for all that is written alike: the searches of a tenant say much the same."""
+
+    @lru_cache(maxsize=1024)
+    def read(written: bytes) -> T:
+        return parse(orjson.loads(written), "")
+
+    def reading(value: object, path: str) -> T:
+        with suppress(RejectedError, orjson.JSONEncodeError):  # it is read again, to say where
+            written = orjson.dumps(value)
+            if len(written) <= _REMEMBERED_BYTES:
+                return read(written)
+        return parse(value, path)
+
+    return reading
+
+
 def optional_filter(value: object, path: str) -> edge.Filter | None:
     """A filter, or None where there is none."""
     return None if value is None else whole_filter(value, path)
 
 
+@remembered
 def whole_filter(value: object, path: str) -> edge.Filter:
-    """A filter. The searches of a batch have all the same one, as have those of a tenant: it is read once."""
-    with suppress(RejectedError, orjson.JSONEncodeError):  # it is read again, to say where
-        written = orjson.dumps(value)
-        if len(written) <= _REMEMBERED_BYTES:
-            return _read(written)
+    """A filter."""
     return parse_filter(value, path)
-
-
-@lru_cache(maxsize=1024)
-def _read(written: bytes) -> edge.Filter:
-    return parse_filter(orjson.loads(written), "filter")
 
 
 def parse_filter(value: object, path: str, depth: int = 0) -> edge.Filter:

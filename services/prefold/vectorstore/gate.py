@@ -2,12 +2,13 @@
 
 import hmac
 from collections.abc import Mapping
+from functools import lru_cache
 from http import HTTPStatus
 from urllib.parse import urlsplit
 
 import orjson
 from starlette.datastructures import Headers
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from prefold.vectorstore.rejections import RejectedError, malformed, too_large
@@ -47,25 +48,32 @@ class Gate:
         return hmac.compare_digest(given.encode("utf-8"), (self._api_key or "").encode("utf-8"))
 
 
-async def read_json(request: Request, limit_bytes: int) -> object:
-    """The body, refused as soon as it is known to be too large. Raises ``RejectedError``."""
-    if int(request.headers.get("content-length", "0")) > limit_bytes:
+async def read_json(scope: Scope, receive: Receive, limit_bytes: int) -> object:
+    """The body, refused as soon as it is known to be too large. Raises ``RejectedError``, ``ClientDisconnect``."""
+    headers = Headers(scope=scope)
+    if int(headers.get("content-length", "0")) > limit_bytes:
         raise too_large(limit_bytes)
-    if request.headers.get("content-encoding", "identity") != "identity":
+    if headers.get("content-encoding", "identity") != "identity":
         raise RejectedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body must not be compressed")
     parts: list[bytes] = []
-    received = 0
-    async for part in request.stream():
+    received, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        part = message.get("body", b"")
         received += len(part)
         if received > limit_bytes:
             raise too_large(limit_bytes)
         parts.append(part)
+        more = message.get("more_body", False)
     try:
         return orjson.loads(b"".join(parts))
     except orjson.JSONDecodeError as error:
         raise malformed("body", str(error)) from error
 
 
+@lru_cache(maxsize=64)
 def _host_name(host: str) -> str:
     try:
         return urlsplit(f"//{host}").hostname or ""

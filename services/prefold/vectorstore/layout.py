@@ -81,6 +81,7 @@ class Layout:
                 indexing_threshold=_NEVER_INDEXED_KB, deleted_threshold=0.0, vacuum_min_vector_number=0
             ),
             wal_enabled=True,
+            max_search_threads=1,  # a tenant's search is short: to share it out takes longer than the search itself
         )
 
 

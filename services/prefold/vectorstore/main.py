@@ -8,11 +8,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 
 import structlog
 
+from prefold.config.checking import check_folder
 from prefold.config.flags import load_settings
 from prefold.config.lifecycle import run_async
 from prefold.config.logs import configure_logging
 from prefold.serving import answer, listening, url_of
+from prefold.telemetry.probe import serving_probe
+from prefold.telemetry.process import observed
 from prefold.vectorstore.app import create_app
+from prefold.vectorstore.counted import Counted
+from prefold.vectorstore.readiness import Readiness
 from prefold.vectorstore.settings import VectorstoreSettings
 from prefold.vectorstore.store import Store, opened_store
 from prefold.vectorstore.upkeep import keep_up
@@ -26,10 +31,15 @@ def main(argv: Sequence[str]) -> int:
     Raises ``ConfigurationError`` when another process owns the folder or the port, or a shard does not load.
     """
     settings = load_settings(
-        VectorstoreSettings, argv, prog="prefold vectors", description="The embedded vector store."
+        VectorstoreSettings,
+        argv,
+        prog="prefold vectors",
+        description="The embedded vector store.",
+        check=lambda given: check_folder(given.data_dir / "vectors", "PREFOLD_DATA_DIR"),
     )
     configure_logging("vectors", settings)
-    return run_async(lambda stop: serve(settings, stop))
+    with observed("vectors", settings):
+        return run_async(lambda stop: serve(settings, stop))
 
 
 async def serve(settings: VectorstoreSettings, stop: asyncio.Event) -> None:
@@ -37,18 +47,23 @@ async def serve(settings: VectorstoreSettings, stop: asyncio.Event) -> None:
     async with AsyncExitStack() as stack:
         store = await stack.enter_async_context(opened_store(settings.data_dir / "vectors"))
         listener = stack.enter_context(listening(settings.vectors_host, settings.vectors_port))
-        await stack.enter_async_context(_upkeep(store, settings))
+        upkeep = await stack.enter_async_context(_upkeep(store, settings))
+        ready = Readiness(settings.data_dir / "vectors", upkeep)
+        await stack.enter_async_context(serving_probe(settings, ready))
         log.info("vectors_ready", url=url_of(listener), pid=os.getpid())
         key = settings.qdrant_api_key
         app = create_app(
-            store, max_body_bytes=settings.vectors_max_body_bytes, api_key=key.get_secret_value() if key else None
+            store,
+            max_body_bytes=settings.vectors_max_body_bytes,
+            api_key=key.get_secret_value() if key else None,
+            ready=ready,
         )
-        await answer(app, listener, stop)
+        await answer(Counted(app), listener, stop)
     log.info("vectors_stopped")
 
 
 @asynccontextmanager
-async def _upkeep(store: Store, settings: VectorstoreSettings) -> AsyncIterator[None]:
+async def _upkeep(store: Store, settings: VectorstoreSettings) -> AsyncIterator["asyncio.Task[None]"]:
     task = asyncio.create_task(
         keep_up(
             store,
@@ -57,7 +72,7 @@ async def _upkeep(store: Store, settings: VectorstoreSettings) -> AsyncIterator[
         )
     )
     try:
-        yield
+        yield task
     finally:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

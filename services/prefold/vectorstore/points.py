@@ -4,12 +4,12 @@ qdrant-edge writes an update to its log before it looks at it: a batch that it r
 log is read again. NaN and vectors without a direction it takes without a word. So nothing wrong may reach it.
 """
 
+import math
 from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
 import qdrant_edge as edge
-from numpy.typing import NDArray
 
 from prefold.vectorstore.fields import Fields, array, check_depth
 from prefold.vectorstore.identifiers import point_id
@@ -17,6 +17,8 @@ from prefold.vectorstore.layout import DEFAULT_VECTOR, DenseLayout, Layout
 from prefold.vectorstore.rejections import malformed, wrong
 
 _MAX_INDEX = 2**32 - 1
+_SURELY_FINITE = 1e38
+"""In 32 bits, too."""
 
 
 def raw_points(body: object) -> list[tuple[object, object, object]]:
@@ -40,10 +42,11 @@ def parse_point(raw: tuple[object, object, object], layout: Layout, path: str) -
 def dense_vector(value: object, layout: DenseLayout, path: str) -> list[float]:
     """A dense vector of the right length with finite numbers; under cosine one that has a direction."""
     items = array(value, path)
-    vector = _finite_numbers(items, path)
+    squares = _sum_of_squares(items, path)
     if len(items) != layout.size:
         raise wrong(f"{path}: Vector dimension error: expected dim: {layout.size}, got {len(items)}")
-    if layout.is_cosine and not _has_direction(vector):
+    # It would be stored as zeros or NaN when it is divided by its length, in 32 bits.
+    if layout.is_cosine and not 0.0 < squares < math.inf:
         raise wrong(f"{path}: the vector has no direction: its length is 0 or beyond 32 bits")
     return cast("list[float]", items)
 
@@ -51,26 +54,21 @@ def dense_vector(value: object, layout: DenseLayout, path: str) -> list[float]:
 def sparse_vector(value: object, path: str) -> edge.SparseVector:
     """A sparse vector: as many values as indices, every index once."""
     fields = Fields(value, path)
-    indices = [_index(item, fields.at("indices")) for item in fields.items("indices")]
-    values = fields.items("values")
+    indices, values = fields.items("indices"), fields.items("values")
     fields.done()
-    _finite_numbers(values, fields.at("values"))
+    if not all(type(item) is int and 0 <= item <= _MAX_INDEX for item in indices):
+        raise malformed(fields.at("indices"), f"expected integers from 0 to {_MAX_INDEX}")
+    if not all(type(item) is float and -_SURELY_FINITE < item < _SURELY_FINITE for item in values):
+        _sum_of_squares(values, fields.at("values"))
     if len(indices) != len(values):
         raise malformed(path, "as many values as indices are needed")
     if len(set(indices)) != len(indices):
         raise malformed(fields.at("indices"), "an index stands twice")
-    return edge.SparseVector(indices, cast("list[float]", values))
+    return edge.SparseVector(cast("list[int]", indices), cast("list[float]", values))
 
 
-def _has_direction(vector: NDArray[np.float32]) -> bool:
-    """False for what would be stored as zeros or NaN when it is divided by its length, in 32 bits."""
-    with np.errstate(over="ignore", under="ignore"):
-        squares = float(np.dot(vector, vector))
-    return 0.0 < squares < float("inf")
-
-
-def _finite_numbers(items: list[object], path: str) -> NDArray[np.float32]:
-    """The items as they will be stored, in 32 bits, where a large number becomes infinite."""
+def _sum_of_squares(items: list[object], path: str) -> float:
+    """Of the items as they will be stored: in 32 bits, where a large number is infinite. Refuses what is not finite."""
     try:
         numbers = np.asarray(items or [0.0])
     except ValueError:
@@ -78,11 +76,12 @@ def _finite_numbers(items: list[object], path: str) -> NDArray[np.float32]:
     # An array of strings, nulls or lists shows as another kind or shape.
     if numbers.dtype.kind not in "fiu" or numbers.ndim != 1:
         raise malformed(path, "expected numbers")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         vector = numbers.astype(np.float32)
-    if not np.isfinite(vector).all():
+        squares = float(np.dot(vector, vector))
+    if not math.isfinite(squares) and not np.isfinite(vector).all():
         raise wrong(f"{path}: not a finite number")
-    return vector
+    return squares
 
 
 def _from_list(items: list[object]) -> Iterator[tuple[object, object, object]]:
@@ -118,9 +117,3 @@ def _vectors(value: object, layout: Layout, path: str) -> dict[str, Any]:
         else:
             raise wrong(f"{at}: Not existing vector name error: {name}")
     return vectors
-
-
-def _index(value: object, path: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MAX_INDEX:
-        raise malformed(path, f"expected integers from 0 to {_MAX_INDEX}")
-    return value

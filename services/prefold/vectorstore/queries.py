@@ -5,7 +5,7 @@ from typing import Any, Final
 import qdrant_edge as edge
 
 from prefold.vectorstore.fields import Fields, array, number, texts
-from prefold.vectorstore.filters import optional_filter, whole_filter
+from prefold.vectorstore.filters import optional_filter, remembered, whole_filter
 from prefold.vectorstore.identifiers import payload_path
 from prefold.vectorstore.layout import DEFAULT_VECTOR, Layout
 from prefold.vectorstore.points import dense_vector, sparse_vector
@@ -163,9 +163,12 @@ def _rrf(fields: Fields, lists: int) -> edge.Fusion.Rrf:
 def _params(fields: Fields) -> edge.SearchParams | None:
     """Only the population of the idf matters: every search here is exact."""
     value = fields.take("params")
-    if value is None:
-        return None
-    params = Fields(value, fields.at("params"))
+    return None if value is None else _read_params(value, fields.at("params"))
+
+
+@remembered
+def _read_params(value: object, path: str) -> edge.SearchParams | None:
+    params = Fields(value, path)
     params.drop("hnsw_ef", "exact", "quantization", "indexed_only", "acorn")
     idf = params.take("idf")
     params.done()

@@ -2,12 +2,12 @@
 
 from pydantic import Field, SecretStr, field_validator
 
-from prefold.config.settings import DataDirSettings
+from prefold.config.settings import DataDirSettings, ProbeSettings
 
 _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
-class VectorstoreSettings(DataDirSettings):
+class VectorstoreSettings(DataDirSettings, ProbeSettings):
     """Where the embedded vector store listens and how it looks after its files, which are in ``data_dir/vectors``."""
 
     vectors_host: str = Field("127.0.0.1", description="Loopback address to listen on.")

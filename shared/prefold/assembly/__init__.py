@@ -12,6 +12,7 @@ from prefold.assembly.assemble import (
 from prefold.assembly.breakpoints import Ttl
 from prefold.assembly.recall import RecalledItem
 from prefold.assembly.served import ServedContext, ServedLeftOut, ServedRecall
+from prefold.assembly.whole import Spliced, served_whole, spliced_of
 
 __all__ = [
     "LEAST_BUDGET_TOKENS",
@@ -22,8 +23,11 @@ __all__ = [
     "ServedContext",
     "ServedLeftOut",
     "ServedRecall",
+    "Spliced",
     "Ttl",
     "assemble",
+    "served_whole",
+    "spliced_of",
     "standing_turns",
     "system_of",
 ]

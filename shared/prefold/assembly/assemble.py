@@ -15,6 +15,7 @@ from prefold.assembly.recall import RecalledItem, UsedItem
 from prefold.assembly.served import ServedContext, ServedLeftOut, ServedRecall
 from prefold.assembly.shares import Shares, least_recall, rounded_reserve
 from prefold.assembly.shorten import Shortener
+from prefold.assembly.whole import whole
 from prefold.conversation.encoding import encode
 from prefold.conversation.openai_form import openai_messages
 from prefold.conversation.project import Fragment, anthropic_messages_json, parse_lines
@@ -68,6 +69,10 @@ def assemble(
     caller's to refuse. ``cache`` puts breakpoints in, for ``form="anthropic"`` only.
     """
     profile, recalled = profile or _NO_PROFILE, recalled or _NO_RECALL
+    if form == "anthropic" and budget_tokens is None and cache is None and not (profile.text or profile.failure):
+        served = whole(stored) if recalled is _NO_RECALL else None
+        if served is not None:
+            return served
     per_mille = thousandths(stored.calibration)
     room = _room(stored, budget_tokens)
     _, fragments = parse_lines(stored.body)

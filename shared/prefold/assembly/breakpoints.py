@@ -11,8 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any, Literal
 
-import orjson
-
+from prefold.conversation.encoding import orjson
 from prefold.conversation.project import Fragment
 
 __all__ = ["Ttl", "breakpoint_of", "marked", "system_blocks"]

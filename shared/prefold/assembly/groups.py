@@ -5,14 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-
 from prefold.conversation.markers import GAP_HEAD
 from prefold.conversation.project import Fragment
+from prefold.conversation.shapes import msgspec
 
 HEAD_PARTS = ("task", "first_message", "ledger", "summary")
 """Parts of the head, the one that stays longest first."""
 
+WINDOW = "window"
+"""The section of the turns."""
 _MARKERS = ("opener", "gap")
 _RANGE = re.compile(rb"(\d+)-(\d+)")
 
@@ -53,9 +54,14 @@ class Group:
 
 def section_of(fragment: Fragment) -> str:
     """Name under which the fragment's tokens are reported."""
-    if fragment.part in HEAD_PARTS:
-        return fragment.part
-    return "markers" if fragment.part in _MARKERS else "window"
+    return section_of_part(fragment.part)
+
+
+def section_of_part(part: str) -> str:
+    """The same of a fragment's part."""
+    if part in HEAD_PARTS:
+        return part
+    return "markers" if part in _MARKERS else WINDOW
 
 
 def blocks_of(fragment: Fragment) -> list[dict[str, Any]]:

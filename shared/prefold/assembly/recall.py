@@ -9,7 +9,6 @@ from typing import Literal
 from prefold.assembly.plan import LeftOut
 from prefold.assembly.shorten import Shortener
 from prefold.conversation.marks import closing, neutralise, opening
-from prefold.recall.same import texts_say_the_same
 
 Kind = Literal["turn", "fact", "summary", "segment"]
 
@@ -140,6 +139,11 @@ class _Choice:
         self.used: list[UsedItem] = []
         self.left_out: list[LeftOut] = []
 
+    def _is_said(self, words: frozenset[str]) -> bool:
+        from prefold.recall.same import texts_say_the_same  # here: it brings numpy, and most reads recall nothing
+
+        return any(texts_say_the_same(words, other) for other in self._words)
+
     def take(self, items: Sequence[RecalledItem], most: int) -> list[RecalledItem]:
         """Takes what fits into ``most`` tokens; what had no room is given back."""
         before = self._free
@@ -148,7 +152,7 @@ class _Choice:
             words = _words_of(item.text)
             if item.kind == "turn" and item.seq in self._present:
                 self.left_out.append(_left(item, "in_context"))
-            elif any(texts_say_the_same(words, other) for other in self._words):
+            elif self._is_said(words):
                 self.left_out.append(_left(item, "near_duplicate"))
             elif (fitted := self._fitted(item, min(self._free, most - (before - self._free)))) is None:
                 without_room.append(item)

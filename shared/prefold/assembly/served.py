@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import orjson
-
 from prefold.assembly.breakpoints import Ttl, system_blocks
+from prefold.conversation.encoding import orjson
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,17 +57,20 @@ class ServedContext:
     cache: Ttl | None = None
     """``messages`` has cache breakpoints for so long."""
 
+    def head(self) -> dict[str, Any]:
+        """What stands before the messages. With breakpoints, ``system`` is a list of blocks."""
+        system = self.system if self.cache is None else system_blocks(self.system, self.cache)
+        return {"version": self.version, "covers_to": self.covers_to, "status": self.status, "system": system}
+
     def to_json(self) -> bytes:
         """The answer's body. ``messages`` is spliced in as it is; with breakpoints, ``system`` is a list of blocks."""
-        system = self.system if self.cache is None else system_blocks(self.system, self.cache)
-        head = {"version": self.version, "covers_to": self.covers_to, "status": self.status, "system": system}
         tail = {
             "tokens": {"total": self.total_tokens, "sections": dict(self.sections)},
             "recalled": [shown_recall(one) for one in self.recalled],
             "left_out": [shown_left_out(one) for one in self.left_out],
             "open_calls": self.open_calls,
         }
-        return b"".join((orjson.dumps(head)[:-1], b',"messages":', self.messages, b",", orjson.dumps(tail)[1:]))
+        return b"".join((orjson.dumps(self.head())[:-1], b',"messages":', self.messages, b",", orjson.dumps(tail)[1:]))
 
 
 def shown_recall(one: ServedRecall) -> dict[str, Any]:

@@ -43,11 +43,13 @@ _REFUSALS: Mapping[int, type[RefusedError]] = {
     403: UnauthenticatedError,
     404: NotFoundError,
     409: ConflictError,
+    412: ConflictError,
     410: GoneError,
     413: TooLargeError,
     422: InvalidInputError,
 }
 _OUTAGES: Mapping[int, type[TransientError]] = {
+    408: UnavailableError,
     429: OverloadedError,
     502: UnavailableError,
     503: UnavailableError,
@@ -67,8 +69,19 @@ def read(response: httpx.Response, parse: Callable[[JsonObject], T]) -> T:
     raise _error_of(response)
 
 
+_PROBLEM = {"type", "title", "status", "detail", "code", "field"}
+"""Members of every problem document; others belong to its code."""
+
+
 def _error_of(response: httpx.Response) -> PrefoldError:
-    status, problem = response.status_code, _problem(response)
+    problem = _problem(response)
+    error = _told(response, problem)
+    error.members = {name: value for name, value in problem.items() if name not in _PROBLEM}
+    return error
+
+
+def _told(response: httpx.Response, problem: JsonObject) -> PrefoldError:
+    status = response.status_code
     detail = str(problem.get("detail") or f"{response.url} answered {status} {response.reason_phrase}".rstrip())
     code, field = problem.get("code"), problem.get("field")
     outage = _OUTAGES.get(status)
@@ -138,6 +151,7 @@ def parse_context(answer: JsonObject, form: Format) -> Context:
         sections=dict(answer["tokens"]["sections"]),
         recalled=tuple(answer["recalled"]),
         left_out=tuple(answer["left_out"]),
+        open_calls=tuple(answer.get("open_calls", ())),
     )
 
 

@@ -1,7 +1,8 @@
 """The asyncio client."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
@@ -9,16 +10,20 @@ import httpx
 
 from prefold.client import calls
 from prefold.client.answers import read
+from prefold.client.async_buffer import AsyncAppendBuffer
+from prefold.client.asynchronous_memory import AsyncMemory
 from prefold.client.calls import Call
 from prefold.client.connecting import DEFAULT_URL, client_options
+from prefold.client.events import SILENCE_SECONDS, STREAM_PAUSE_SECONDS, Erased, Event, EventLines, Told
+from prefold.client.reporting import turn_of
 from prefold.client.results import Appended, Changed, Context, Format, Found, JsonObject, Rewound, Session, Ttl
 from prefold.client.retrying import Attempts, RetryPolicy, unavailable
-from prefold.errors import TransientError
+from prefold.errors import GoneError, NotFoundError, OverloadedError, RefusedError, TransientError
 
 T = TypeVar("T")
 
 
-class AsyncPrefold:
+class AsyncPrefold(AsyncMemory):
     """Talks to one gateway over kept-alive connections; safe to share between tasks of one event loop.
 
     Every call raises the errors of ``prefold.errors``: RefusedError for what is refused again,
@@ -36,6 +41,33 @@ class AsyncPrefold:
         self.url = url
         self._retry = retry or RetryPolicy()
         self._http = httpx.AsyncClient(transport=transport, **client_options(url, api_key))
+
+    @classmethod
+    def direct(
+        cls,
+        redis_url: str,
+        *,
+        tenant: str = "default",
+        retry: RetryPolicy | None = None,
+        durability: Literal["durable", "fast"] | None = None,
+        build_seconds: float = 5.0,
+    ) -> "AsyncPrefold":
+        """A client on Redis itself, for a backend in the same trust zone: whoever has the URL can read every tenant.
+
+        Appends, sessions, turns, states, and contexts without a query; for the rest ``UnsupportedError``. An append is
+        one script. ``durability`` None: the answers tell what the store keeps; "durable": writes are refused
+        (not_durable) while it keeps less. ``build_seconds``: how long a summary takes before any was measured.
+        """
+        from prefold.client.direct.asynchronous import DirectAsyncPrefold
+
+        return DirectAsyncPrefold(
+            redis_url, tenant=tenant, retry=retry, durability=durability, build_seconds=build_seconds
+        )
+
+    @property
+    def counter(self) -> Literal["exact", "estimate"]:
+        """How tokens are counted: by a gateway exactly."""
+        return "exact"
 
     async def __aenter__(self) -> Self:
         return self
@@ -62,6 +94,9 @@ class AsyncPrefold:
         tools: Sequence[Mapping[str, Any]] | None = None,
         metadata: Mapping[str, Any] | None = None,
         shared_prefix: Mapping[str, Any] | None = None,
+        close_after_seconds: int | None = None,
+        state_cap_tokens: int | None = None,
+        proposals: Literal["hold", "apply"] | None = None,
     ) -> Session:
         """Create a session, or change what is given of one. Optional: the first append creates it with defaults.
 
@@ -78,6 +113,9 @@ class AsyncPrefold:
             "tools": tools,
             "metadata": metadata,
             "shared_prefix": shared_prefix,
+            "close_after_seconds": close_after_seconds,
+            "state_cap_tokens": state_cap_tokens,
+            "proposals": proposals,
         }
         return await self._send(calls.create_session(session, options))
 
@@ -105,6 +143,18 @@ class AsyncPrefold:
     async def append_many(self, session: str, turns: Iterable[Mapping[str, Any]]) -> Appended:
         """Publish several turns in order: all are stored, or none."""
         return await self._send(calls.append(session, turns))
+
+    async def append_response(self, session: str, response: object, *, id: str | None = None) -> Appended:  # noqa: A002
+        """Publish what a model answered: the object that ``anthropic``'s or ``openai``'s client returned, or its JSON.
+
+        Content, tool calls, the provider's id and its ``usage``, which teaches how the model counts, in one call.
+        """
+        turn = turn_of(response)
+        return await self.append_many(session, [turn if id is None else {**turn, "id": id}])
+
+    def buffer(self, session: str) -> AsyncAppendBuffer:
+        """Pipelined appends to one session: in order, several turns in one request while another is under way."""
+        return AsyncAppendBuffer(lambda turns: self.append_many(session, turns))
 
     async def rewind(self, session: str, to_seq: int) -> Rewound:
         """Take back every turn after ``to_seq``; 0 takes back all. Their ids cannot be published again.
@@ -179,19 +229,76 @@ class AsyncPrefold:
         filters = {"user": user, "session": session, "kinds": kinds, "limit": limit}
         return await self._send(calls.search(query, filters))
 
+    async def events(self, session: str) -> AsyncIterator[Event]:
+        """What happens to the session's context, from now on; what stands already is told first.
+
+        Connects again by itself, repeats nothing and misses no swap. Ends with ``Erased``. Raises as other calls do,
+        TransientError when nobody answers for as long as a call may take.
+        """
+        told, attempts = Told(), Attempts(self._retry)
+        while True:
+            try:
+                async with aclosing(self._listen(session, told)) as found:
+                    async for event in found:
+                        attempts = Attempts(self._retry)
+                        if event is not None:
+                            yield event
+                        if isinstance(event, Erased):
+                            return
+                pause = STREAM_PAUSE_SECONDS
+            except TransientError as error:
+                pause = attempts.pause_after(error)
+            except (GoneError, NotFoundError):
+                if not told.has_listened:
+                    raise
+                yield Erased(session)
+                return
+            await asyncio.sleep(pause)
+
+    async def _listen(self, session: str, told: Told) -> AsyncGenerator[Event | None, None]:
+        """One connection. None: it is alive."""
+        call, lines = calls.events(session), EventLines()
+        timeout = httpx.Timeout(self._retry.attempt_seconds, read=SILENCE_SECONDS)
+        try:
+            async with self._http.stream(call.method, call.path, headers=call.headers, timeout=timeout) as response:
+                if not response.is_success:
+                    await response.aread()
+                    read(response, call.parse)
+                for missed in told.connected(await self._send(calls.session_state(session))):
+                    yield missed
+                async for line in response.aiter_lines():
+                    event = lines.feed(line)
+                    yield event if event is not None and told.is_new(event) else None
+        except httpx.TransportError as error:
+            raise unavailable(error, self.url) from error
+
     async def _send(self, call: Call[T]) -> T:
-        attempts = Attempts(self._retry)
+        attempts, is_lost = Attempts(self._retry), False
         while True:
             try:
                 return await self._attempt(call, attempts.timeout_seconds())
             except TransientError as error:
                 pause = attempts.pause_after(error)
+                is_lost = is_lost or not isinstance(error, OverloadedError)  # such a one was refused, not lost
+            except RefusedError as error:
+                lost = call.lost
+                if not is_lost or lost is None or error.code != lost.code:
+                    raise
+                found = lost.result(await self._send(lost.ask))  # was it our own attempt, whose answer was lost?
+                if found is None:
+                    raise
+                return found
             await asyncio.sleep(pause)
 
     async def _attempt(self, call: Call[T], timeout_seconds: float) -> T:
         try:
             response = await self._http.request(
-                call.method, call.path, params=call.query, content=call.body, timeout=timeout_seconds
+                call.method,
+                call.path,
+                params=call.query,
+                content=call.body,
+                headers=call.headers,
+                timeout=timeout_seconds,
             )
         except httpx.TransportError as error:
             raise unavailable(error, self.url) from error

@@ -1,7 +1,7 @@
 """The blocking client."""
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
@@ -9,16 +9,20 @@ import httpx
 
 from prefold.client import calls
 from prefold.client.answers import read
+from prefold.client.blocking_memory import BlockingMemory
+from prefold.client.buffer import AppendBuffer
 from prefold.client.calls import Call
 from prefold.client.connecting import DEFAULT_URL, client_options
+from prefold.client.events import SILENCE_SECONDS, STREAM_PAUSE_SECONDS, Erased, Event, EventLines, Told
+from prefold.client.reporting import turn_of
 from prefold.client.results import Appended, Changed, Context, Format, Found, JsonObject, Rewound, Session, Ttl
 from prefold.client.retrying import Attempts, RetryPolicy, unavailable
-from prefold.errors import TransientError
+from prefold.errors import GoneError, NotFoundError, OverloadedError, RefusedError, TransientError
 
 T = TypeVar("T")
 
 
-class Prefold:
+class Prefold(BlockingMemory):
     """Talks to one gateway over kept-alive connections; safe to share between threads.
 
     Every call raises the errors of ``prefold.errors``: RefusedError for what is refused again,
@@ -36,6 +40,31 @@ class Prefold:
         self.url = url
         self._retry = retry or RetryPolicy()
         self._http = httpx.Client(transport=transport, **client_options(url, api_key))
+
+    @classmethod
+    def direct(
+        cls,
+        redis_url: str,
+        *,
+        tenant: str = "default",
+        retry: RetryPolicy | None = None,
+        durability: Literal["durable", "fast"] | None = None,
+        build_seconds: float = 5.0,
+    ) -> "Prefold":
+        """A client on Redis itself, for a backend in the same trust zone: whoever has the URL can read every tenant.
+
+        Appends, sessions, turns, states, and contexts without a query; for the rest ``UnsupportedError``. An append is
+        one script. ``durability`` None: the answers tell what the store keeps; "durable": writes are refused
+        (not_durable) while it keeps less. ``build_seconds``: how long a summary takes before any was measured.
+        """
+        from prefold.client.direct.blocking import DirectPrefold
+
+        return DirectPrefold(redis_url, tenant=tenant, retry=retry, durability=durability, build_seconds=build_seconds)
+
+    @property
+    def counter(self) -> Literal["exact", "estimate"]:
+        """How tokens are counted: by a gateway exactly."""
+        return "exact"
 
     def __enter__(self) -> Self:
         return self
@@ -62,6 +91,9 @@ class Prefold:
         tools: Sequence[Mapping[str, Any]] | None = None,
         metadata: Mapping[str, Any] | None = None,
         shared_prefix: Mapping[str, Any] | None = None,
+        close_after_seconds: int | None = None,
+        state_cap_tokens: int | None = None,
+        proposals: Literal["hold", "apply"] | None = None,
     ) -> Session:
         """Create a session, or change what is given of one. Optional: the first append creates it with defaults.
 
@@ -78,6 +110,9 @@ class Prefold:
             "tools": tools,
             "metadata": metadata,
             "shared_prefix": shared_prefix,
+            "close_after_seconds": close_after_seconds,
+            "state_cap_tokens": state_cap_tokens,
+            "proposals": proposals,
         }
         return self._send(calls.create_session(session, options))
 
@@ -105,6 +140,18 @@ class Prefold:
     def append_many(self, session: str, turns: Iterable[Mapping[str, Any]]) -> Appended:
         """Publish several turns in order: all are stored, or none."""
         return self._send(calls.append(session, turns))
+
+    def append_response(self, session: str, response: object, *, id: str | None = None) -> Appended:  # noqa: A002
+        """Publish what a model answered: the object that ``anthropic``'s or ``openai``'s client returned, or its JSON.
+
+        Content, tool calls, the provider's id and its ``usage``, which teaches how the model counts, in one call.
+        """
+        turn = turn_of(response)
+        return self.append_many(session, [turn if id is None else {**turn, "id": id}])
+
+    def buffer(self, session: str) -> AppendBuffer:
+        """Pipelined appends to one session: in order, several turns in one request while another is under way."""
+        return AppendBuffer(lambda turns: self.append_many(session, turns))
 
     def rewind(self, session: str, to_seq: int) -> Rewound:
         """Take back every turn after ``to_seq``; 0 takes back all. Their ids cannot be published again.
@@ -179,19 +226,73 @@ class Prefold:
         filters = {"user": user, "session": session, "kinds": kinds, "limit": limit}
         return self._send(calls.search(query, filters))
 
+    def events(self, session: str) -> Iterator[Event]:
+        """What happens to the session's context, from now on; what stands already is told first.
+
+        As ``AsyncPrefold.events``; the thread waits in it.
+        """
+        told, attempts = Told(), Attempts(self._retry)
+        while True:
+            try:
+                for event in self._listen(session, told):
+                    attempts = Attempts(self._retry)
+                    if event is not None:
+                        yield event
+                    if isinstance(event, Erased):
+                        return
+                pause = STREAM_PAUSE_SECONDS
+            except TransientError as error:
+                pause = attempts.pause_after(error)
+            except (GoneError, NotFoundError):
+                if not told.has_listened:
+                    raise
+                yield Erased(session)
+                return
+            time.sleep(pause)
+
+    def _listen(self, session: str, told: Told) -> Iterator[Event | None]:
+        """One connection. None: it is alive."""
+        call, lines = calls.events(session), EventLines()
+        timeout = httpx.Timeout(self._retry.attempt_seconds, read=SILENCE_SECONDS)
+        try:
+            with self._http.stream(call.method, call.path, headers=call.headers, timeout=timeout) as response:
+                if not response.is_success:
+                    response.read()
+                    read(response, call.parse)
+                yield from told.connected(self._send(calls.session_state(session)))
+                for line in response.iter_lines():
+                    event = lines.feed(line)
+                    yield event if event is not None and told.is_new(event) else None
+        except httpx.TransportError as error:
+            raise unavailable(error, self.url) from error
+
     def _send(self, call: Call[T]) -> T:
-        attempts = Attempts(self._retry)
+        attempts, is_lost = Attempts(self._retry), False
         while True:
             try:
                 return self._attempt(call, attempts.timeout_seconds())
             except TransientError as error:
                 pause = attempts.pause_after(error)
+                is_lost = is_lost or not isinstance(error, OverloadedError)  # such a one was refused, not lost
+            except RefusedError as error:
+                lost = call.lost
+                if not is_lost or lost is None or error.code != lost.code:
+                    raise
+                found = lost.result(self._send(lost.ask))  # was it our own attempt, whose answer was lost?
+                if found is None:
+                    raise
+                return found
             time.sleep(pause)
 
     def _attempt(self, call: Call[T], timeout_seconds: float) -> T:
         try:
             response = self._http.request(
-                call.method, call.path, params=call.query, content=call.body, timeout=timeout_seconds
+                call.method,
+                call.path,
+                params=call.query,
+                content=call.body,
+                headers=call.headers,
+                timeout=timeout_seconds,
             )
         except httpx.TransportError as error:
             raise unavailable(error, self.url) from error

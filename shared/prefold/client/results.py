@@ -61,6 +61,8 @@ class Context:
     left_out: tuple[JsonObject, ...]
     system_blocks: tuple[JsonObject, ...] = ()
     """``system`` with its cache breakpoint, where breakpoints were asked for."""
+    open_calls: tuple[str, ...] = ()
+    """Tool calls at the end that still wait for their results."""
 
     def anthropic(self) -> JsonObject:
         """Arguments for Anthropic's ``messages.create``: ``messages``, and ``system`` where there is one.
@@ -183,6 +185,22 @@ class Session:
     resting_until_tokens: int | None = None
     """Builds gained nothing: none before ``log_tokens`` is so many."""
     shared_prefix: JsonObject | None = None
+    model: str | None = None
+    keep_recent_turns: int = 0
+    calibration: float = 1.0
+    """Served tokens = ceil(raw tokens x calibration), learnt from reported usage."""
+    system: str | None = None
+    tools: tuple[JsonObject, ...] | None = None
+    metadata: JsonObject | None = None
+    close_after_seconds: int = 0
+    closed_at: str | None = None
+    """None: it is open."""
+    remembered_to: int = 0
+    """Facts were taken out of the turns up to this one."""
+    state_cap_tokens: int = 0
+    proposals: str = "hold"
+    created_at: str = ""
+    updated_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)

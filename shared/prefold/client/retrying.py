@@ -35,11 +35,13 @@ class Attempts:
         *,
         clock: Callable[[], float] = time.monotonic,
         jitter: Callable[[], float] = random.random,
+        began: float | None = None,
     ) -> None:
+        """``began``: when the call did, by ``clock``; None: now."""
         self._policy = policy
         self._clock = clock
         self._jitter = jitter
-        self._ends_at = clock() + policy.deadline_seconds
+        self._ends_at = (clock() if began is None else began) + policy.deadline_seconds
         self._failures = 0
 
     def timeout_seconds(self) -> float:

@@ -14,10 +14,24 @@ from prefold.client.results import (
     SummaryUsage,
 )
 
+_TAKEN = (
+    "model",
+    "calibration",
+    "system",
+    "metadata",
+    "close_after_seconds",
+    "closed_at",
+    "remembered_to",
+    "state_cap_tokens",
+    "proposals",
+    "created_at",
+    "updated_at",
+)
+
 
 def parse_session(answer: JsonObject) -> Session:
     """Of ``PUT`` and ``GET /v1/sessions/{session}``."""
-    build, origin = answer["build"], answer.get("forked_from")
+    build, origin, tools = answer["build"], answer.get("forked_from"), answer.get("tools")
     return Session(
         session=answer["session"],
         user=answer["user"],
@@ -43,6 +57,9 @@ def parse_session(answer: JsonObject) -> Session:
         last_build_error=answer.get("last_build_error"),
         resting_until_tokens=answer.get("resting_until_tokens"),
         shared_prefix=answer.get("shared_prefix"),
+        keep_recent_turns=answer["limits"].get("keep_recent_turns", 0),
+        tools=tuple(tools) if tools is not None else None,
+        **{name: answer[name] for name in _TAKEN if name in answer},
     )
 
 

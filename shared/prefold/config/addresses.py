@@ -4,12 +4,16 @@ import os
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 import orjson
 from pydantic import SecretStr
 
-__all__ = ["Addresses"]
+from prefold.config.settings import DataDirSettings
+
+__all__ = ["Addresses", "located"]
+
+S = TypeVar("S", bound=DataDirSettings)
 
 _FILE = "addresses.json"
 
@@ -22,6 +26,7 @@ class Addresses:
     queue_url: str
     qdrant_url: str
     qdrant_api_key: str | None = field(default=None, repr=False)
+    gateway_url: str = ""
 
     def write(self, data_dir: Path) -> None:
         """Only this user can read it: a key is in it."""
@@ -47,3 +52,13 @@ class Addresses:
         """Values of the settings of the same names."""
         key = SecretStr(self.qdrant_api_key) if self.qdrant_api_key else None
         return {**asdict(self), "qdrant_api_key": key}
+
+
+def located(settings: S) -> S:
+    """The settings with the addresses of a stack that runs on the data folder, where none are set."""
+    running = Addresses.read(settings.data_dir)
+    if running is None:
+        return settings
+    open_ones = type(settings).model_fields.keys() - settings.model_fields_set
+    known = {name: value for name, value in running.settings().items() if name in open_ones and value}
+    return settings.model_copy(update=known)

@@ -4,7 +4,7 @@ import argparse
 import re
 import sys
 import typing
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from pydantic import SecretStr, ValidationError
@@ -20,15 +20,19 @@ REDACTED = "********"
 _CREDENTIALS_IN_URL = re.compile(r"//[^/@]*@")
 
 
-def load_settings(kind: type[S], argv: Sequence[str], *, prog: str, description: str = "") -> S:
+def load_settings(
+    kind: type[S], argv: Sequence[str], *, prog: str, description: str = "", check: Callable[[S], None] | None = None
+) -> S:
     """Settings of a process that takes no other arguments.
 
-    Flags win over the environment. ``--help`` and ``--check-config`` print and leave by SystemExit(0);
+    ``check`` is run by ``--check-config`` before it prints: it raises ``ConfigurationError`` for what settings that are
+    right by themselves name and the process could not work with (files, packages), and serves nothing. Flags win over the environment. ``--help`` and ``--check-config`` print and leave by SystemExit(0);
     unknown flags by SystemExit(2). Raises ConfigurationError that names every wrong variable.
     """
-    parser = argparse.ArgumentParser(prog=prog, description=description)
+    # An abbreviation of --api-keys-secret-file would put the secret itself on the command line.
+    parser = argparse.ArgumentParser(prog=prog, description=description, allow_abbrev=False)
     add_flags(parser, kind)
-    return settings_from(kind, parser.parse_args(argv))
+    return settings_from(kind, parser.parse_args(argv), check)
 
 
 def add_flags(parser: argparse.ArgumentParser, kind: type[ProcessSettings]) -> None:
@@ -43,11 +47,15 @@ def add_flags(parser: argparse.ArgumentParser, kind: type[ProcessSettings]) -> N
                 default=None,
                 help=_help(kind, name, field).replace("%", "%%"),
             )
-    group.add_argument("--check-config", action="store_true", help="print the settings, secrets hidden, and stop")
+    group.add_argument(
+        "--check-config",
+        action="store_true",
+        help="check the settings and the files that they name, print them, secrets hidden, and stop",
+    )
 
 
-def settings_from(kind: type[S], parsed: argparse.Namespace) -> S:
-    """The settings that the parsed flags and the environment make. Raises ConfigurationError."""
+def settings_from(kind: type[S], parsed: argparse.Namespace, check: Callable[[S], None] | None = None) -> S:
+    """The settings that the parsed flags and the environment make. Raises ConfigurationError. ``check``: see above."""
     given = {name: value for name in kind.model_fields if (value := getattr(parsed, name, None)) is not None}
     by_alias = {_init_name(name, kind.model_fields[name]): value for name, value in given.items()}
     try:
@@ -57,6 +65,8 @@ def settings_from(kind: type[S], parsed: argparse.Namespace) -> S:
     except SettingsError as error:
         raise ConfigurationError(str(error)) from error
     if parsed.check_config:
+        if check is not None:
+            check(settings)
         sys.stdout.write(describe(settings))
         raise SystemExit(0)
     return settings

@@ -1,22 +1,29 @@
 """Logging of a process: structured events on standard error, those of libraries among them."""
 
+import json
 import logging
 import sys
+import traceback
+from collections.abc import Callable, Iterator
 from typing import Any
 
+import orjson
 import structlog
 from structlog.typing import Processor
 
 from prefold.config.settings import ProcessSettings
 
-QUIET = ("anthropic", "asyncio", "httpcore", "httpcore2", "httpx", "httpx2", "hpack")
+QUIET = ("anthropic", "asyncio", "httpcore", "httpcore2", "httpx", "httpx2", "hpack", "urllib3")
 """Libraries whose info events say nothing that ours do not, or whose debug events say too much."""
+
+_MOST_FRAMES = 12
 
 
 def configure_logging(role: str, settings: ProcessSettings) -> None:
     """Send structlog's and the standard library's events to standard error; each carries ``role``.
 
-    JSON lines, or readable lines on a terminal. Events at info never carry the text of a conversation.
+    JSON lines, or readable lines on a terminal. No event carries the text of a conversation: of an exception, types and
+    places are written, never its message, which may quote one.
     """
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     shared = _processors(role)
@@ -41,20 +48,44 @@ def _processors(role: str) -> list[Processor]:
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
         add_role,
+        _without_messages,
     ]
+
+
+def _without_messages(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    """Types of an exception and of its causes, each with its way through the code, in place of a traceback."""
+    given = event.pop("exc_info", None)
+    if given:
+        error = (
+            given if isinstance(given, BaseException) else given[1] if isinstance(given, tuple) else sys.exc_info()[1]
+        )
+        if error is not None:
+            event["exception"] = "\n".join(_told(error))
+    return event
+
+
+def _told(error: BaseException) -> Iterator[str]:
+    seen: set[int] = set()
+    following: BaseException | None = error
+    while following is not None and id(following) not in seen:
+        seen.add(id(following))
+        frames = traceback.extract_tb(following.__traceback__)[-_MOST_FRAMES:]
+        way = ", ".join(f"{frame.filename.rpartition('/prefold/')[2]}:{frame.lineno} {frame.name}" for frame in frames)
+        yield f"{type(following).__qualname__} at {way}"
+        following = following.__cause__ or (None if following.__suppress_context__ else following.__context__)
 
 
 def _renderer(log_format: str) -> Processor:
     console = log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
-    if console:
-        # Not the default: it prints local variables, and with them conversations and secrets.
-        return structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
-    render = structlog.processors.JSONRenderer()
+    return structlog.dev.ConsoleRenderer() if console else structlog.processors.JSONRenderer(_json)
 
-    def render_json(logger: Any, method: str, event: structlog.typing.EventDict) -> str | bytes:
-        return render(logger, method, dict(structlog.processors.format_exc_info(logger, method, event)))
 
-    return render_json
+def _json(event: Any, *, default: Callable[[Any], Any]) -> str:
+    """A third of what the standard library takes, which would be the most costly part of a context read."""
+    try:
+        return orjson.dumps(event, default=default).decode()
+    except TypeError:  # an integer beyond 64 bits, a key that is no text
+        return json.dumps(event, default=default)
 
 
 def _configure_standard_logging(level: int, shared: list[Processor], renderer: Processor) -> None:

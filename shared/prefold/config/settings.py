@@ -9,6 +9,7 @@ Nothing here reads the environment until such a class is built (``prefold.config
 """
 
 import os
+from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal, Self
@@ -97,14 +98,28 @@ class DataDirSettings(ProcessSettings):
     data_dir: Path = Field(default_factory=default_data_dir, description="Folder of everything kept on disk.")
 
 
-class ListenSettings(ProcessSettings):
+class KeyFileSettings(ProcessSettings):
+    """Which keys there are, and what their tenants may use."""
+
+    api_keys_file: Path | None = Field(
+        None, description="File of hashed keys, their tenants and quotas; without it only loopback is served."
+    )
+
+
+class KeySettings(KeyFileSettings):
+    """The same for whoever checks or makes keys."""
+
+    api_keys_secret: SecretStr | None = Field(None, description="Secret that the keys are hashed under.")
+    api_keys_secret_file: Path | None = Field(
+        None, description="File of that secret, instead; prefold keys init makes one."
+    )
+
+
+class ListenSettings(KeySettings):
     """Where the HTTP API listens."""
 
     host: str = Field("127.0.0.1", min_length=1, max_length=255, description="Address to listen on.")
     port: int = Field(7077, ge=0, le=65535, description="TCP port; 0 takes a free one.")
-    api_keys_file: Path | None = Field(
-        None, description="File of hashed keys and their tenants; without it only loopback is served."
-    )
 
     @model_validator(mode="after")
     def _check_exposure(self) -> Self:
@@ -116,6 +131,33 @@ class ListenSettings(ProcessSettings):
         return self
 
 
+class AuditSettings(ProcessSettings):
+    """Where it is noted who changed access or removed data."""
+
+    audit_file: Path | None = Field(
+        None, description="File that a line of JSON is added to for each; unset: events `audit` of the process's log."
+    )
+
+
+class ProbeSettings(ProcessSettings):
+    """Where a process tells how it does: ``/livez``, ``/readyz`` and ``/metrics``, without a key."""
+
+    probe_host: str = Field(
+        "127.0.0.1",
+        min_length=1,
+        max_length=255,
+        description="Address of the probe; elsewhere only on an inner network.",
+    )
+    probe_port: int = Field(
+        0, ge=0, le=65535, description="TCP port of /livez, /readyz and /metrics of this process; 0: none."
+    )
+    traces_endpoint: HttpUrl | None = Field(
+        None,
+        validation_alias="OTEL_EXPORTER_OTLP_ENDPOINT",
+        description="Base URL of an OpenTelemetry collector (OTLP over HTTP) that gets traces; unset: none are made.",
+    )
+
+
 class DurabilitySettings(ProcessSettings):
     """What an acknowledged turn survives."""
 
@@ -125,6 +167,52 @@ class DurabilitySettings(ProcessSettings):
     replicas: int = Field(
         0, ge=0, le=16, description="Replicas that must have a durable turn; 0: one, as soon as the server has any."
     )
+
+
+class StoreSettings(DurabilitySettings):
+    """How what is stored is kept, and when there is no room for more."""
+
+    replicas_within_ms: int = Field(
+        1_000, ge=10, le=4_000, description="Time that replicas have to confirm a durable turn, in ms; then 503."
+    )
+    store_check_ms: int = Field(
+        1_000, ge=50, le=60_000, description="How often settings and memory of the session store are looked at, in ms."
+    )
+    store_high_percent: float = Field(
+        90, gt=0, le=100, description="Used part of the store's maxmemory from which on new turns get 503, in percent."
+    )
+    store_low_percent: float = Field(
+        85, gt=0, le=100, description="Used part below which they are taken again, in percent."
+    )
+
+    @model_validator(mode="after")
+    def _check_marks(self) -> Self:
+        if self.store_low_percent > self.store_high_percent:
+            raise ValueError("PREFOLD_STORE_LOW_PERCENT: must not be above PREFOLD_STORE_HIGH_PERCENT")
+        return self
+
+
+class TurnSettings(ProcessSettings):
+    """What a published turn may be."""
+
+    turn_max_bytes: int = Field(1_048_576, ge=1024, le=16_777_216, description="Largest turn, in bytes of JSON.")
+
+
+class IngestSettings(ProcessSettings):
+    """Whose ingest streams are read."""
+
+    ingest_tenants: str = Field(
+        "none",
+        max_length=200_000,
+        pattern=r"^(?:[A-Za-z0-9][A-Za-z0-9._@+=|~-]{0,127})(?: *, *[A-Za-z0-9][A-Za-z0-9._@+=|~-]{0,127})*$",
+        description="Tenants whose ingest streams the dispatcher reads: names by commas; none: nobody's.",
+    )
+
+    @property
+    def ingest_names(self) -> tuple[str, ...]:
+        """Each once, in order."""
+        names = (name.strip() for name in self.ingest_tenants.split(","))
+        return tuple(dict.fromkeys(name for name in names if name != "none"))
 
 
 class EmbedderSettings(ProcessSettings):
@@ -147,12 +235,21 @@ class EmbedderSettings(ProcessSettings):
     )
 
 
+PRIOR_LEADS = {"extractive": timedelta(seconds=5), "anthropic": timedelta(minutes=3)}
+"""By engine."""
+
+
 class EngineSettings(ProcessSettings):
-    """Which engine writes the summaries."""
+    """Which engine writes the summaries. Who stores turns is told it for ``build_lead`` alone."""
 
     summarizer: Literal["extractive", "anthropic"] = Field(
         "extractive", description="extractive: offline and deterministic; anthropic: a model behind the Messages API."
     )
+
+    @property
+    def build_lead(self) -> timedelta:
+        """How long a summary takes, as far as nothing was measured yet."""
+        return PRIOR_LEADS[self.summarizer]
 
 
 class PricesSettings(ProcessSettings):

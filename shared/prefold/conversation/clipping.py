@@ -3,13 +3,17 @@
 import re
 from collections.abc import Callable
 
-import regex  # type: ignore[import-untyped]
-
 from prefold.conversation.markers import left_out_text
+
+try:
+    import regex  # type: ignore[import-untyped]
+
+    _GRAPHEME = regex.compile(r"\X")
+except ImportError:  # a backend that has the base dependencies only
+    from prefold.conversation.plain_graphemes import GRAPHEME as _GRAPHEME
 
 Measure = Callable[[str], int]
 
-_GRAPHEME = regex.compile(r"\X")
 _APART = re.compile("[\\x00-\u02ff\u3000-\u3029\u3030-\u3098\u309b-\u9fff\uff00-\uff60]{2}")
 """Two characters that never belong together, ``\\r\\n`` apart: Latin, kana, Chinese. Spares most texts the slower rule."""
 _LOOK_BACK = 64

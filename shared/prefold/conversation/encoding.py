@@ -1,11 +1,19 @@
 """Values as JSON bytes: compact, UTF-8, nothing escaped that need not be."""
 
 import json
-from typing import Any
-
-import orjson
+from typing import TYPE_CHECKING, Any
 
 from prefold.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    import orjson
+else:
+    try:
+        import orjson
+    except ImportError:  # a backend that has the base dependencies only
+        from prefold.conversation import plain_json as orjson
+
+__all__ = ["encode", "encode_canonically", "orjson"]
 
 
 def encode(value: Any) -> bytes:

@@ -15,11 +15,14 @@ from prefold.conversation.blocks import (
     block_json,
     text_block,
 )
+from prefold.conversation.clipping import clip
 from prefold.conversation.encoding import encode, encode_canonically
-from prefold.conversation.markers import FRAGMENT_TOKENS, system_note
+from prefold.conversation.ids import check_turn_id
+from prefold.conversation.markers import BLOCK_TOKENS, FRAGMENT_TOKENS, TEXT_HEAD, system_note
 from prefold.conversation.members import Members, read_members
 from prefold.conversation.published import MAX_CALLS, Place, read_content, read_result, read_tool_calls
 from prefold.conversation.short_forms import (
+    SHORT_TOKENS,
     ShortResults,
     join_pieces,
     short_calls,
@@ -33,6 +36,10 @@ from prefold.tokens import TokenCounter
 
 __all__ = ["digest_of", "prepare_turn", "restore_turn"]
 
+_SAID = frozenset({"id", "role", "content"})
+_SAID_TOKENS = FRAGMENT_TOKENS + BLOCK_TOKENS
+DIGEST_CHARACTERS = 32
+"""128 bits tell contents of one producer apart; with more the server would keep a session's ids in a dearer form."""
 _DIGESTED = ("role", "content", "name", "tool_calls", "tool_call_id", "refusal")
 
 
@@ -71,6 +78,9 @@ def prepare_turn(raw: object, index: int, counter: TokenCounter, new_id: Callabl
     ``InvalidInputError`` (``field`` begins ``turns[index]``) on what no provider would take: an unknown member, empty
     content (code ``empty_content``), a block in the wrong place, a call or result that stands twice.
     """
+    said = _said(raw, index, counter, new_id)
+    if said is not None:
+        return said
     members = read_members(raw, f"turns[{index}]")
     turn = _Turn(members, members.id or new_id(), counter)
     if members.role in ("system", "developer"):
@@ -83,10 +93,43 @@ def prepare_turn(raw: object, index: int, counter: TokenCounter, new_id: Callabl
     return _plain(turn, blocks)
 
 
+def _said(raw: object, index: int, counter: TokenCounter, new_id: Callable[[], str]) -> PreparedTurn | None:
+    """The common turn, words of a user or an assistant and nothing else, by the short way; None: it is another.
+
+    The same as the general way gives, in half of its time.
+    """
+    if type(raw) is not dict or not raw.keys() <= _SAID:
+        return None
+    role, content, given_id = raw.get("role"), raw.get("content"), raw.get("id")
+    if (role != "user" and role != "assistant") or type(content) is not str or not content or content.isspace():
+        return None
+    turn_id = new_id() if given_id is None else check_turn_id(given_id, f"turns[{index}].id")
+    json = encode(content)
+    counted = counter.count(content)
+    tokens = short_tokens = _SAID_TOKENS + counted
+    short: bytes | None = None
+    if tokens > SHORT_TOKENS:
+        shorter, measured = clip(content, counted, SHORT_TOKENS - _SAID_TOKENS, counter.count)
+        if measured < counted:
+            short, short_tokens = TEXT_HEAD + encode(shorter) + b"}", _SAID_TOKENS + measured
+    return PreparedTurn(
+        turn_id,
+        hashlib.sha256(b'{"content":%b,"role":"%b"}' % (json, role.encode())).hexdigest()[:DIGEST_CHARACTERS],
+        TurnKind.PLAIN,
+        role,
+        make_envelope(raw, turn_id, "text"),
+        "text",
+        TEXT_HEAD + json + b"}",
+        short,
+        tokens,
+        short_tokens,
+    )
+
+
 def digest_of(raw: Mapping[str, Any]) -> str:
-    """64 hex digits that are the same for the same role, content, name and tool members, whatever their order."""
+    """32 hex digits that are the same for the same role, content, name and tool members, whatever their order."""
     said = {name: raw[name] for name in _DIGESTED if raw.get(name) is not None}
-    return hashlib.sha256(encode_canonically(said)).hexdigest()
+    return hashlib.sha256(encode_canonically(said)).hexdigest()[:DIGEST_CHARACTERS]
 
 
 def _blocks(turn: _Turn) -> list[Block]:

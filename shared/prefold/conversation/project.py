@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple
 
-import msgspec
-
+from prefold.conversation.shapes import msgspec
 from prefold.conversation.turns import Role
 
 _LINE = re.compile(rb'\{"role":"(user|assistant)","seq":(\d+),(?:"part":"([a-z_]+)",)?"tokens":(\d+),"content":\[')

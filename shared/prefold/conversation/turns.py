@@ -6,7 +6,7 @@ without the brackets around them, UTF-8.
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Role = Literal["user", "assistant"]
 
@@ -39,9 +39,8 @@ class ResultPart:
     """A JSON string that stands for it when room is short; None: it is short already."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedTurn:
-    """One published turn, ready to be stored."""
+class PreparedTurn(NamedTuple):
+    """One published turn, ready to be stored. A tuple, because every append makes one."""
 
     id: str
     """The producer's id, or one that we made."""

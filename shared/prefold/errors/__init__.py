@@ -8,6 +8,7 @@ PrefoldError
 │   ├── ConflictError         the stored state says otherwise (turn_conflict, user_conflict)   409
 │   ├── GoneError             the session was erased; an explicit PUT creates it anew          410
 │   ├── TooLargeError         over a size limit                                                413
+│   ├── UnsupportedError      this transport of the client cannot do it; another one can
 │   └── ConfigurationError    a setting makes the work impossible; the process does not start
 └── TransientError            worth a retry, after ``retry_after`` when that is known
     ├── UnavailableError      a part that we need does not answer                              503
@@ -33,6 +34,7 @@ __all__ = [
     "TransientError",
     "UnauthenticatedError",
     "UnavailableError",
+    "UnsupportedError",
     "place_of",
 ]
 
@@ -94,6 +96,12 @@ class TooLargeError(RefusedError):
     """The input is over a size limit; ``detail`` names the limit."""
 
     code = "too_large"
+
+
+class UnsupportedError(RefusedError):
+    """The client cannot do it the way that it is connected; ``detail`` says how it can be done."""
+
+    code = "unsupported"
 
 
 class ConfigurationError(RefusedError):

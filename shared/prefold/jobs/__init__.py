@@ -4,6 +4,7 @@ A job is a hint. It carries ids only, it may be lost, doubled or late, and every
 state before it does anything. What is really undone stands in the ``due`` sets.
 """
 
+from prefold.jobs.asks import QUEUE_OF, Ask
 from prefold.jobs.dead_letters import DeadLetter, DeadLetters
 from prefold.jobs.names import (
     COMPACT_JOB,
@@ -32,8 +33,10 @@ __all__ = [
     "EMBED_QUEUE",
     "MEMORY_QUEUE",
     "QUEUES",
+    "QUEUE_OF",
     "REMEMBER_JOB",
     "TO_HEAD",
+    "Ask",
     "DeadLetter",
     "DeadLetters",
     "HintQueue",

@@ -1,36 +1,31 @@
 """Puts jobs on the queue's Redis, and makes the RQ queue that the workers serve."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 from redis import Redis
 from redis.backoff import ExponentialBackoff
+from redis.client import Pipeline
 from redis.exceptions import ConnectionError as RedisConnectionError
+from redis.exceptions import NoScriptError
 from redis.retry import Retry as ConnectionRetry
-from rq import Queue, Retry
-from rq.exceptions import DuplicateJobError
+from rq import Queue, Retry, Worker
+from rq.job import Job
+from rq.scripts import UNIQUE_ENQUEUE_SCRIPT
 from rq.serializers import JSONSerializer
 
+from prefold.jobs.asks import Ask
 from prefold.jobs.failures import queue_failures
-from prefold.jobs.names import (
-    COMPACT_JOB,
-    COMPACT_QUEUE,
-    EMBED_JOB,
-    EMBED_QUEUE,
-    EXPIRE_JOB,
-    MEMORY_QUEUE,
-    QUEUES,
-    REMEMBER_JOB,
-    QueueName,
-    WorkKind,
-)
+from prefold.jobs.names import QUEUES, QueueName, WorkKind
 from prefold.jobs.naming import jobs_naming, starts_naming, take_out
-from prefold.jobs.payloads import Json, encode_sessions, encode_spans, job_id
 from prefold.storage.embed_types import EmbedSpan
 from prefold.storage.types import SessionRef
+from prefold.telemetry.tracing import TRACEPARENT, traceparent
 
 _MAINTENANCE_LOCK_SECONDS = 10
+_UNIQUE_SHA = hashlib.sha1(UNIQUE_ENQUEUE_SCRIPT.encode(), usedforsecurity=False).hexdigest()
 
 
 class HintQueue(Queue):
@@ -70,31 +65,53 @@ class JobQueue:
         self._options = options or JobQueueOptions()
         self._queues: dict[QueueName, Queue] = {name: hint_queue(name, connection) for name in QUEUES}
 
+    def put(self, asks: Sequence[Ask]) -> list[bool]:
+        """Puts the jobs, all in one round trip and in this order; False: the same job waits or runs already."""
+        if not asks:
+            return []
+        with queue_failures():
+            pipe = self._connection.pipeline(transaction=False)
+            pipe.sadd(Queue.redis_queues_keys, *{self._queues[ask.queue].key for ask in asks})
+            for ask in asks:
+                _put_unique(pipe, self._made(ask), self._queues[ask.queue].key, at_front=ask.at_front)
+            replies = pipe.execute(raise_on_error=False)[1:]
+            refused = next((one for one in replies if isinstance(one, Exception)), None)
+            if isinstance(refused, NoScriptError):  # a server that restarted: none of them was put
+                self._connection.script_load(UNIQUE_ENQUEUE_SCRIPT)
+                return self.put(asks)
+            if refused is not None:
+                raise refused
+        return [reply == 1 for reply in replies]
+
     def embed(self, spans: Sequence[EmbedSpan], *, occasion: str) -> bool:
         """Asks for the embedding of all spans in one job. False: the same job waits or runs already."""
-        return self._put(EMBED_QUEUE, EMBED_JOB, encode_spans(spans), occasion)
+        return self.put([Ask.embed(spans, occasion)])[0]
 
     def compact(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
         """Asks for a summary of each session in one job. False: the same job waits or runs already."""
-        return self._put(COMPACT_QUEUE, COMPACT_JOB, encode_sessions(sessions), occasion)
+        return self.again("compact", sessions, occasion=occasion)
 
     def remember(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
         """Asks for what each session is remembered by. False: the same job waits or runs already."""
-        return self._put(MEMORY_QUEUE, REMEMBER_JOB, encode_sessions(sessions), occasion)
+        return self.again("remember", sessions, occasion=occasion)
 
     def expire(self, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
         """Asks for the end of sessions whose time has come. False: the same job waits or runs already."""
-        return self._put(EMBED_QUEUE, EXPIRE_JOB, encode_sessions(sessions), occasion)
+        return self.again("expire", sessions, occasion=occasion)
 
     def again(self, kind: WorkKind, sessions: Sequence[SessionRef], *, occasion: str) -> bool:
         """Asks for work whose jobs name whole sessions."""
-        asks = {"compact": self.compact, "remember": self.remember, "expire": self.expire}
-        return asks[kind](sessions, occasion=occasion)
+        return self.put([Ask.sessions(kind, sessions, occasion)])[0]
 
     def depth(self, queue: QueueName) -> int:
         """Jobs that wait in ``queue``, not counting those that run."""
         with queue_failures():
             return int(self._connection.llen(self._queues[queue].key))
+
+    def workers(self, queue: QueueName) -> int:
+        """Workers that serve ``queue``; one that was killed counts for some seconds more."""
+        with queue_failures():
+            return Worker.count(queue=self._queues[queue])
 
     def jobs_of(self, tenant: str, session: str) -> int:
         """Jobs that name the session in any of its lives: waiting, running, failed, or left over by a crash."""
@@ -119,26 +136,32 @@ class JobQueue:
         """Gives the connections back. Closing twice is legal."""
         self._connection.close()
 
-    def _put(self, queue: QueueName, job: str, payload: Json, occasion: str) -> bool:
-        options = self._options
-        with queue_failures():
-            try:
-                self._queues[queue].enqueue_call(
-                    job,
-                    args=(payload,),
-                    job_id=job_id(queue, payload, occasion),
-                    unique=True,
-                    description=job,
-                    timeout=int(options.job_timeout.total_seconds()),
-                    ttl=int(options.queued_for.total_seconds()),
-                    result_ttl=0,
-                    failure_ttl=int(options.failed_for.total_seconds()),
-                    # At once: an interval would need RQ's scheduler process. The jobs wait by themselves.
-                    retry=Retry(max=options.attempts - 1) if options.attempts > 1 else None,
-                )
-            except DuplicateJobError:
-                return False
-        return True
+    def _made(self, ask: Ask) -> Job:
+        options, queue = self._options, self._queues[ask.queue]
+        trace = traceparent()
+        job = queue.create_job(
+            ask.job,
+            args=(ask.rows,),
+            job_id=ask.id,
+            description=ask.job,
+            meta=None if trace is None else {TRACEPARENT: trace},
+            timeout=int(options.job_timeout.total_seconds()),
+            ttl=int(options.queued_for.total_seconds()),
+            result_ttl=0,
+            failure_ttl=int(options.failed_for.total_seconds()),
+            # At once: an interval would need RQ's scheduler process. The jobs wait by themselves.
+            retry=Retry(max=options.attempts - 1) if options.attempts > 1 else None,
+        )
+        job.origin = queue.name
+        job.enqueued_at = datetime.now(UTC)
+        return job
+
+
+def _put_unique(pipe: Pipeline, job: Job, queue_key: str, *, at_front: bool) -> None:
+    """RQ's own script for a unique job, which RQ itself does not send in a pipeline."""
+    fields = [part for name, value in job.to_dict().items() if value is not None for part in (name, value)]
+    ttl = job.ttl if job.ttl is not None else -1
+    pipe.evalsha(_UNIQUE_SHA, 2, job.key, queue_key, job.id, "L" if at_front else "R", ttl, *fields)
 
 
 def hint_queue(name: QueueName, connection: Redis) -> HintQueue:

@@ -5,8 +5,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
-import msgspec
-
+from prefold.conversation.shapes import msgspec
 from prefold.pinned.rendering import one_line
 from prefold.pinned.state import EntityName, PinnedState, PinnedText, PlanStep
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Final
 
-import msgspec
+from prefold.conversation.shapes import msgspec
 
 __all__ = [
     "MOST_BODY_BYTES",
@@ -39,7 +39,7 @@ class PinnedState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True,
 
     goal: PinnedText | None = None
     constraints: _Listed = ()
-    entities: Annotated[dict[EntityName, PinnedText], msgspec.Meta(max_length=_MOST_ENTRIES)] = {}
+    entities: Annotated[dict[EntityName, PinnedText], msgspec.Meta(max_length=_MOST_ENTRIES)] = {}  # noqa: RUF012  # msgspec copies it
     decisions: _Listed = ()
     plan: Annotated[tuple[PlanStep, ...], msgspec.Meta(max_length=_MOST_ENTRIES)] = ()
 

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-import msgspec
-
+from prefold.conversation.shapes import msgspec
 from prefold.errors import InvalidInputError, NotFoundError
 from prefold.pinned.capping import checked, tokens_of
 from prefold.pinned.proposals import (

@@ -2,7 +2,7 @@
 
 from prefold.pricing.budgets import Budgets, load_budgets
 from prefold.pricing.comparing import Comparison, Workload, compare
-from prefold.pricing.rules import AskingSettings, prices_and_budgets
+from prefold.pricing.rules import AskingSettings, check_files, prices_and_budgets
 from prefold.pricing.table import PACKAGED, BilledTokens, Price, PriceTable, Rates, load_prices
 
 __all__ = [
@@ -15,6 +15,7 @@ __all__ = [
     "PriceTable",
     "Rates",
     "Workload",
+    "check_files",
     "compare",
     "load_budgets",
     "load_prices",

@@ -25,6 +25,12 @@ class AskingSettings(SummarizerSettings):
         return self
 
 
+def check_files(settings: SummarizerSettings) -> None:
+    """``ConfigurationError``: a file of prices or budgets that is named cannot be read, whether or not a model is asked."""
+    load_prices(settings.prices_file)
+    load_budgets(settings.summarizer_daily_budget_usd, settings.summarizer_budgets_file)
+
+
 def prices_and_budgets(settings: SummarizerSettings) -> tuple[PriceTable, Budgets]:
     """Reads the files. ``ConfigurationError`` names the variable when no model can be asked with these settings."""
     try:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 _MOST_COUNT: Final = 255
 _MOST_LENGTH: Final = 65_535
+_FOUR: Final = np.arange(4)
 
 
 class Bag:
@@ -92,18 +93,31 @@ def columns(bags: Sequence[Bag]) -> Columns:
     raw = np.frombuffer(b"".join([bag.raw for bag in bags]), np.uint8)
     starts = _before(np.array([len(bag.raw) for bag in bags], np.int64))
     parts = _u16(raw, starts) + 1
-    sizes = np.repeat(starts + 2 - 4 * _before(parts), parts) + 4 * np.arange(parts.sum())
+    before = _before(parts)
+    sizes = (starts + 2 - 4 * before).repeat(parts) + 4 * np.arange(parts.sum())
     distinct, lengths = _u16(raw, sizes), _u16(raw, sizes + 2)
-    words = np.add.reduceat(distinct, _before(parts)) if len(bags) else distinct
-    first, nth = starts + 2 + 4 * parts, np.arange(words.sum())
-    ids = np.repeat(first - 4 * _before(words), words) + 4 * nth
-    counts = np.repeat(first + 4 * words - _before(words), words) + nth
-    return Columns(parts, distinct, lengths, raw[ids[:, None] + np.arange(4)].view("<u4").ravel(), raw[counts])
+    words = np.add.reduceat(distinct, before) if len(bags) else distinct
+    first, skipped, nth = starts + 2 + 4 * parts, _before(words), np.arange(words.sum())
+    ids = (first - 4 * skipped).repeat(words) + 4 * nth
+    counts = (first + 4 * words - skipped).repeat(words) + nth
+    return Columns(parts, distinct, lengths, raw[ids[:, None] + _FOUR].view("<u4").ravel(), raw[counts])
+
+
+def joined(some: Columns, more: Columns) -> Columns:
+    """The columns of the bags of both."""
+    return Columns(
+        np.concatenate([some.parts, more.parts]),
+        np.concatenate([some.distinct, more.distinct]),
+        np.concatenate([some.lengths, more.lengths]),
+        np.concatenate([some.ids, more.ids]),
+        np.concatenate([some.counts, more.counts]),
+    )
 
 
 def _before(sizes: NDArray[np.int64]) -> NDArray[np.int64]:
     """How much stands before each."""
-    return np.cumsum(sizes) - sizes
+    before: NDArray[np.int64] = sizes.cumsum() - sizes
+    return before
 
 
 def _u16(raw: NDArray[np.uint8], places: NDArray[np.int64]) -> NDArray[np.int64]:

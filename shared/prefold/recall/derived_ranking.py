@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
-from prefold.recall.bag import Bag
+from prefold.recall.bag import Bag, columns
 from prefold.recall.derived import DerivedHit, derived_hit
 from prefold.recall.fuse import WordScale, fused
 from prefold.recall.matrix import WordMatrix
@@ -17,7 +17,7 @@ _CATEGORY: Final = 1.0
 
 def ranked_derived(found: Found, scale: WordScale, categories: Collection[str]) -> list[DerivedHit]:
     """Best first, of equals the newer; of those that say the same, the best, with the number of the others."""
-    reached = WordMatrix([one.bag for one in found.candidates], found.idf).best_passages()
+    reached = WordMatrix.of(columns([one.bag for one in found.candidates]), found.idf).bm25
     pairs = []
     for one, bm25 in zip(found.candidates, reached, strict=True):
         share = scale.share(float(bm25))

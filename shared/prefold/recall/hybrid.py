@@ -1,13 +1,14 @@
 """A search for turns, in two round trips: candidates, then what was said beside the best of them."""
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from prefold.embedding.protocol import CosineScale
+from prefold.recall.bag import Columns, columns, joined
 from prefold.recall.fuse import WordScale
 from prefold.recall.matrix import WordMatrix
 from prefold.recall.points import TurnHit, ref_of
@@ -42,41 +43,66 @@ class HybridSearch:
         found = await self._retrieval.first(scope, vector, question.words, near=near, worded=worded)
         if not found.candidates:
             return []
+        texts = Texts.of(found.candidates, found.idf)
         scale, beside = await asyncio.gather(
-            self._retrieval.word_scale(scope, found), self._beside(scope, found, vector)
+            self._retrieval.word_scale(scope, found), self._beside(scope, found, texts, vector)
         )
-        candidates = newest([*found.candidates, *beside])
-        ranking = Ranking(question, candidates, found.idf, scale, self._weights)
+        candidates, bags, words = texts.with_more(beside, found.idf)
+        ranking = Ranking(question, candidates, words, scale, self._weights)
         shares = ranking.word_shares()
         scores = ranking.scores(shares)
-        order = best_without_copies(candidates, scores, limit)
+        order = best_without_copies(candidates, bags, scores, limit)
 
         def hit(n: int, others: tuple[TurnHit, ...] = ()) -> TurnHit:
             return hit_of(candidates[n], float(scores[n]), float(shares[n]), others)
 
         return [hit(n, tuple(map(hit, others))) for n, others in order]
 
-    async def _beside(self, scope: Scope, found: Found, vector: NDArray[np.float32] | None) -> list[Candidate]:
+    async def _beside(
+        self, scope: Scope, found: Found, texts: "Texts", vector: NDArray[np.float32] | None
+    ) -> list[Candidate]:
         """What stands beside the best candidates: their windows need it, and it may answer itself."""
-        places = places_beside(self._best_at_first(found), found.candidates)
+        places = places_beside(self._best_at_first(found, texts), texts.candidates)
         if not places:
             return []
         wider = Scope(tenant=scope.tenant, user=scope.user, places=places)
         return await self._retrieval.within(wider, vector, 2 * len(places))
 
-    def _best_at_first(self, found: Found) -> list[Candidate]:
+    def _best_at_first(self, found: Found, texts: "Texts") -> list[Candidate]:
         scale = WordScale.of(found.idf.values(), found.unknown_words, _TEXTS_AT_FIRST)
-        shares = scale.shares(WordMatrix([one.bag for one in found.candidates], found.idf).best_passages())
-        cosines = np.array([one.cosine or 0.0 for one in found.candidates], dtype=np.float32)
-        order = np.argsort(-(cosines + self._weights.words * shares), kind="stable")
-        return [found.candidates[place] for place in order[:_WIDENED]]
+        cosines = np.array([one.cosine or 0.0 for one in texts.candidates], dtype=np.float32)
+        order = np.argsort(-(cosines + self._weights.words * scale.shares(texts.words.bm25)), kind="stable")
+        return [texts.candidates[place] for place in order[:_WIDENED].tolist()]
+
+
+class Texts(NamedTuple):
+    """Candidates, each turn once, with what stands in their bags and how often they have the query's words."""
+
+    candidates: list[Candidate]
+    bags: Columns
+    words: WordMatrix
+
+    @classmethod
+    def of(cls, candidates: Sequence[Candidate], idf: Mapping[int, float]) -> "Texts":
+        """Of each turn its newest revision."""
+        kept = newest(candidates)
+        bags = columns([one.bag for one in kept])
+        return cls(kept, bags, WordMatrix.of(bags, idf))
+
+    def with_more(self, more: Sequence[Candidate], idf: Mapping[int, float]) -> "Texts":
+        """These and others, of other turns; what was read of these is not read again."""
+        others = Texts.of(more, idf)
+        candidates = [*self.candidates, *others.candidates]
+        return Texts(candidates, joined(self.bags, others.bags), self.words.joined(others.words))
 
 
 def newest(candidates: Sequence[Candidate]) -> list[Candidate]:
     """Of each turn its newest revision."""
+    places = [_place(one) for one in candidates]
+    if len(set(places)) == len(places):
+        return list(candidates)
     found: dict[Place, Candidate] = {}
-    for one in candidates:
-        key = _place(one)
+    for key, one in zip(places, candidates, strict=True):
         if key not in found or found[key].payload["revision"] < one.payload["revision"]:
             found[key] = one
     return list(found.values())
@@ -84,11 +110,11 @@ def newest(candidates: Sequence[Candidate]) -> list[Candidate]:
 
 def places_beside(best: Sequence[Candidate], known: Sequence[Candidate]) -> frozenset[Place]:
     """What stands around the best turns, as far as it is not known: what windows of turns in question reach."""
-    wanted: set[Place] = set()
-    for one in best:
-        session, incarnation, seq = _place(one)
-        around = range(max(1, seq - BEFORE - AFTER), seq + BEFORE + AFTER + 1)
-        wanted.update((session, incarnation, number) for number in around)
+    wanted = {
+        (session, incarnation, number)
+        for session, incarnation, seq in map(_place, best)
+        for number in range(max(1, seq - BEFORE - AFTER), seq + BEFORE + AFTER + 1)
+    }
     return frozenset(wanted.difference(map(_place, known)))
 
 

@@ -1,12 +1,12 @@
 """BM25 of many texts at once, from their bags: of a text's best passage, and of a window of neighbours."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prefold.recall.bag import Bag, Columns, columns
+from prefold.recall.bag import Columns
 from prefold.recall.sparse import AVERAGE_WORDS, K1, B
 
 WINDOW_WORDS = 4 * AVERAGE_WORDS
@@ -16,74 +16,88 @@ Floats = NDArray[np.float32]
 Places = NDArray[np.int64]
 
 
-class WordMatrix:
-    """How often each text has each of the query's words.
+class WordMatrix(NamedTuple):
+    """How often the best passage of each text has each of the query's words: one row a text, one column a word."""
 
-    One row a text for what is short, as a whole; one row a passage for what is long.
-    """
+    counts: Floats
+    lengths: Floats
+    """Words with repeats, a number a text: of the best passage, too."""
+    bm25: Floats
+    """A number a text: that of its best passage."""
+    are_short: NDArray[np.bool_]
+    """True for each text that is one passage."""
+    idf: Floats
 
-    def __init__(self, bags: Sequence[Bag], idf: Mapping[int, float]) -> None:
+    @classmethod
+    def of(cls, bags: Columns, idf: Mapping[int, float]) -> "WordMatrix":
         """``idf``: of the query's words that some text has."""
-        self._words = np.array(sorted(idf), dtype=np.uint32)
-        self._idf = np.array([idf[word] for word in sorted(idf)], dtype=np.float32)
-        found = columns(bags)
-        self._first = np.concatenate([[0], np.cumsum(found.parts)]).astype(np.int64)
-        self._passages = found.parts - 1
-        headings = self._first[:-1]
-        is_heading = np.zeros(len(found.lengths), dtype=bool)
-        is_heading[headings] = True
-        owner = np.repeat(np.arange(len(bags)), found.parts)
-        counts, lengths = self._counted(found), found.lengths.astype(np.float32)
-        self._counts = np.where(is_heading[:, None], 0, counts + counts[headings[owner]])
-        self._lengths = np.where(is_heading, lengths, lengths + lengths[headings[owner]])
-        self._rows_bm25 = self._bm25(self._counts, self._lengths, AVERAGE_WORDS)
-        self._best = self._best_rows(owner)
+        words = sorted(idf)
+        weights = np.array([idf[word] for word in words], dtype=np.float32)
+        first, passages = bags.parts.cumsum() - bags.parts, bags.parts - 1
+        counts, lengths = _counted(bags, np.array(words, dtype=np.uint32)), bags.lengths.astype(np.float32)
+        # What stands above a text counts with each of its passages; alone it is no text.
+        headings = first.repeat(passages)
+        rows = np.flatnonzero(_are_passages(len(counts), first))
+        counts[rows] += counts[headings]
+        lengths[rows] += lengths[headings]
+        counts[first], lengths[first] = 0, 0
+        bm25 = _bm25(counts, lengths, AVERAGE_WORDS, weights)
+        best = first + (passages > 0)
+        if passages.max(initial=0) > 1:
+            best = _best_rows(best, passages, rows, bm25)
+        return cls(counts[best], lengths[best], bm25[best], passages == 1, weights)
 
-    def best_passages(self) -> Floats:
-        """BM25 of each text: that of its best passage."""
-        return self._rows_bm25[self._best] if len(self._best) else np.zeros(0, dtype=np.float32)
+    def joined(self, more: "WordMatrix") -> "WordMatrix":
+        """The texts of both, for the same words."""
+        return WordMatrix(
+            np.concatenate([self.counts, more.counts]),
+            np.concatenate([self.lengths, more.lengths]),
+            np.concatenate([self.bm25, more.bm25]),
+            np.concatenate([self.are_short, more.are_short]),
+            self.idf,
+        )
 
     def windows(self, neighbours: Places, takes_part: NDArray[np.bool_]) -> Floats:
         """BM25 of each text's best passage together with its neighbours' best; 0 for a text that takes no part.
 
         ``neighbours``: a row a text, places of others in it, -1 for none. Those that take no part are left out.
         """
-        counts = np.where(takes_part[:, None], self._counts[self._best], 0)
-        lengths = np.where(takes_part, self._lengths[self._best], 0)
+        counts = np.where(takes_part[:, None], self.counts, 0)
+        lengths = np.where(takes_part, self.lengths, 0)
         around = np.concatenate([counts, np.zeros_like(counts[:1])])[neighbours].sum(axis=1) + counts
         length = np.concatenate([lengths, [0]])[neighbours].sum(axis=1) + lengths
-        bm25 = self._bm25(around, length, WINDOW_WORDS)
+        bm25 = _bm25(around, length, WINDOW_WORDS, self.idf)
         return np.where(takes_part, bm25, 0).astype(np.float32)
 
-    @property
-    def are_short(self) -> NDArray[np.bool_]:
-        """True for each text that is one passage."""
-        short: NDArray[np.bool_] = self._passages == 1
-        return short
 
-    def _best_rows(self, owner: Places) -> Places:
-        """The row of each text's best passage; of equals the first one; of a text without words its heading."""
-        best = self._first[:-1] + (self._passages > 0)
-        rows = np.flatnonzero(self._passages[owner] > 1)
-        rows = rows[~np.isin(rows, self._first)]
-        order = np.lexsort((rows, -self._rows_bm25[rows], owner[rows]))
-        texts, first = np.unique(owner[rows][order], return_index=True)
-        best[texts] = rows[order[first]]
-        return best
+def _are_passages(parts: int, first: Places) -> NDArray[np.bool_]:
+    found = np.ones(parts, dtype=bool)
+    found[first] = False
+    return found
 
-    def _counted(self, bags: Columns) -> Floats:
-        """A row a part, a column a word."""
-        counts = np.zeros((len(bags.distinct), len(self._words)), dtype=np.float32)
-        if not len(bags.ids) or not len(self._words):
-            return counts
-        columns = np.minimum(np.searchsorted(self._words, bags.ids), len(self._words) - 1)
-        ours = np.flatnonzero(self._words[columns] == bags.ids)
-        rows = np.repeat(np.arange(len(bags.distinct)), bags.distinct)
-        counts[rows[ours], columns[ours]] = bags.counts[ours]
+
+def _best_rows(best: Places, passages: Places, rows: Places, bm25: Floats) -> Places:
+    """The row of each text's best passage; of equals the first one."""
+    owner = np.arange(len(passages)).repeat(passages)
+    order = np.lexsort((rows, -bm25[rows], owner))
+    texts, first = np.unique(owner[order], return_index=True)
+    best[texts] = rows[order[first]]
+    return best
+
+
+def _counted(bags: Columns, words: NDArray[np.uint32]) -> Floats:
+    """A row a part, a column a word."""
+    counts = np.zeros((len(bags.distinct), len(words)), dtype=np.float32)
+    if not len(bags.ids) or not len(words):
         return counts
+    places, columns = np.divmod(np.flatnonzero(bags.ids[:, None] == words), len(words))
+    rows = bags.distinct.cumsum().searchsorted(places, side="right")
+    counts[rows, columns] = bags.counts[places]
+    return counts
 
-    def _bm25(self, counts: Floats, lengths: NDArray[Any], average: float) -> Floats:
-        beside = K1 * (1 - B + B * lengths / average)
-        weights = counts * (K1 + 1) / (counts + beside[:, None])
-        found: Floats = (weights @ self._idf).astype(np.float32)
-        return found
+
+def _bm25(counts: Floats, lengths: NDArray[Any], average: float, idf: Floats) -> Floats:
+    beside = K1 * (1 - B + B * lengths / average)
+    weights = counts * (K1 + 1) / (counts + beside[:, None])
+    found: Floats = (weights @ idf).astype(np.float32)
+    return found

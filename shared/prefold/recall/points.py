@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,8 +65,7 @@ class TurnPoint:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class TurnHit:
+class TurnHit(NamedTuple):
     """A turn that was found. Its text is in the log, under ``ref`` and ``seq``."""
 
     ref: SessionRef

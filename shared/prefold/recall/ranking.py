@@ -22,6 +22,7 @@ from prefold.recall.weights import RECIPE, Weights
 
 BEFORE: Final = 2
 AFTER: Final = 1
+_STEPS: Final = np.array([*range(-BEFORE, 0), *range(1, AFTER + 1)], dtype=np.int64)
 _SITTING_MS: Final = 86_400_000
 """Turns of one session, said on one day (UTC), are one sitting."""
 
@@ -38,23 +39,24 @@ class Ranking:
         self,
         question: Question,
         candidates: Sequence[Candidate],
-        idf: Mapping[int, float],
+        words: WordMatrix,
         scale: WordScale,
         weights: Weights = RECIPE,
     ) -> None:
+        """``words``: the candidates', for the question's."""
         self._question = question
         self._candidates = candidates
         self._weights = weights
         self._scale = scale
-        self._words = WordMatrix([one.bag for one in candidates], idf)
-        self._sittings = [_sitting(one.payload) for one in candidates]
+        self._words = words
+        self._sittings = _numbered([_sitting(one.payload) for one in candidates])
         self._voices = [_voice(one.payload) for one in candidates]
         self._speakers = [tuple(one.payload.get("speaker") or ()) for one in candidates]
         self._beside = _places(candidates, self._sittings)
 
     def word_shares(self) -> Floats:
         """0..1 a candidate."""
-        own = self._scale.shares(self._words.best_passages())
+        own = self._scale.shares(self._words.bm25)
         has_window = self._words.are_short | np.array([voice == "tool" for voice in self._voices], dtype=bool)
         around = self._scale.shares(self._words.windows(self._beside, has_window))
         weight = np.where(has_window, self._weights.window, 1 - self._weights.long)
@@ -98,12 +100,10 @@ class Ranking:
         return np.array([weight if voice in _FIRST_HAND else 0.0 for voice in voices], dtype=np.float32)
 
     def _best_of_sitting(self, scores: Floats) -> Floats:
-        best: dict[Any, float] = {}
-        for sitting, score in zip(self._sittings, scores.tolist(), strict=True):
-            best[sitting] = max(score, best.get(sitting, score))
-        most = max(best.values())
-        shares = {sitting: max(0.0, score) / most if most > 0 else 0.0 for sitting, score in best.items()}
-        return np.array([shares[sitting] for sitting in self._sittings], dtype=np.float32)
+        best = np.zeros(len(scores))
+        np.maximum.at(best, self._sittings, scores)
+        most = best.max()
+        return (best / most if most > 0 else best)[self._sittings].astype(np.float32)
 
 
 def _voice(payload: Mapping[str, Any]) -> str:
@@ -115,16 +115,19 @@ def _sitting(payload: Mapping[str, Any]) -> Any:
     return payload["session"], payload["incarnation"], None if ts is None else ts // _SITTING_MS
 
 
-def _places(candidates: Sequence[Candidate], sittings: Sequence[Any]) -> NDArray[np.int64]:
-    """Where each candidate's neighbours stand: two before (further first), one after; -1 where there is none."""
+def _numbered(sittings: Sequence[Any]) -> NDArray[np.int64]:
+    """A number a sitting, below the number of all."""
     numbers: dict[Any, int] = {}
-    first = [numbers.setdefault(sitting, len(numbers)) for sitting in sittings]
+    return np.array([numbers.setdefault(sitting, len(numbers)) for sitting in sittings], dtype=np.int64)
+
+
+def _places(candidates: Sequence[Candidate], sittings: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Where each candidate's neighbours stand: two before (further first), one after; -1 where there is none."""
     # One number a turn, with room for the steps between one sitting's numbers and the next one's.
     seqs = np.array([one.payload["seq"] for one in candidates], dtype=np.int64)
-    width = int(seqs.max(initial=0)) + BEFORE + AFTER + 1
-    keys = np.array(first, dtype=np.int64) * width + seqs
-    order = np.argsort(keys)
-    steps = np.array([*range(-BEFORE, 0), *range(1, AFTER + 1)], dtype=np.int64)
-    wanted = keys[:, None] + steps
-    places = np.minimum(np.searchsorted(keys[order], wanted), max(0, len(keys) - 1))
-    return np.where(keys[order][places] == wanted, order[places], -1) if len(keys) else places
+    keys = sittings * (int(seqs.max(initial=0)) + BEFORE + AFTER + 1) + seqs
+    order = keys.argsort()
+    in_order = keys[order]
+    wanted = keys[:, None] + _STEPS
+    places = np.minimum(in_order.searchsorted(wanted), max(0, len(keys) - 1))
+    return np.where(in_order[places] == wanted, order[places], -1) if len(keys) else places

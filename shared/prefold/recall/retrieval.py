@@ -82,14 +82,10 @@ class Retrieval:
         admitted = [hit for hit in hits if scope.admits(hit["payload"])]
         if len(admitted) < len(hits):
             log.error("foreign_text_withheld", collection=self._collection, texts=len(hits) - len(admitted))
-        return [
-            Candidate(
-                hit["payload"],
-                None if vector is None else self._scale.apply(hit["score"]),
-                unpacked(hit["payload"].get("bag")),
-            )
-            for hit in admitted
-        ]
+        if vector is None:
+            return [Candidate(hit["payload"], None, unpacked(hit["payload"].get("bag"))) for hit in admitted]
+        apply = self._scale.apply
+        return [Candidate(hit["payload"], apply(hit["score"]), unpacked(hit["payload"].get("bag"))) for hit in admitted]
 
 
 def _searches(

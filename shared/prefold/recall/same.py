@@ -1,12 +1,12 @@
 """Whether two texts say the same."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from prefold.recall.bag import Bag, Columns, columns
+from prefold.recall.bag import Bag, Columns
 from prefold.recall.matrix import Floats
 from prefold.recall.retrieval import Candidate
 
@@ -41,19 +41,21 @@ def texts_say_the_same(words: frozenset[str], others: frozenset[str]) -> bool:
 
 
 def best_without_copies(
-    candidates: Sequence[Candidate], scores: Floats, limit: int
+    candidates: Sequence[Candidate], bags: Columns, scores: Floats, limit: int
 ) -> list[tuple[int, tuple[int, ...]]]:
-    """Places of the best ``limit``, best first, of equals the later; each with those of the others that say the same."""
-    order = _best_first(candidates, scores)[: limit * _LOOKED_THROUGH]
-    bodies = _that_others_may_repeat([candidates[place].bag for place in order])
+    """Places of the best ``limit``, best first, of equals the later; each with those of the others that say the same.
+
+    ``bags``: what stands in the candidates' bags.
+    """
+    bodies = _that_others_may_repeat(bags)
     kept: dict[int, list[int]] = {}
-    for n in range(len(order)):
-        twin = _twin(n, kept, bodies) if n in bodies else None
+    for place in _best_first(candidates, scores)[: limit * _LOOKED_THROUGH]:
+        twin = _twin(place, kept, bodies) if place in bodies else None
         if twin is not None:
-            kept[twin].append(order[n])
+            kept[twin].append(place)
         elif len(kept) < limit:
-            kept[n] = []
-    return [(order[n], tuple(others)) for n, others in kept.items()]
+            kept[place] = []
+    return [(place, tuple(others)) for place, others in kept.items()]
 
 
 def _best_first(candidates: Sequence[Candidate], scores: Floats) -> list[int]:
@@ -61,32 +63,37 @@ def _best_first(candidates: Sequence[Candidate], scores: Floats) -> list[int]:
     return np.lexsort((np.negative(seqs), -scores)).tolist() if seqs else []
 
 
-def _twin(n: int, kept: Mapping[int, object], bodies: Mapping[int, Body]) -> int | None:
-    ours = bodies[n]
+def _twin(place: int, kept: Iterable[int], bodies: Mapping[int, Body]) -> int | None:
+    ours = bodies[place]
     return next((other for other in kept if other in bodies and say_the_same(ours, bodies[other])), None)
 
 
-def _that_others_may_repeat(bags: Sequence[Bag]) -> dict[int, Body]:
+def _that_others_may_repeat(bags: Columns) -> dict[int, Body]:
     """The bodies of which enough words stand in any other: no text without them says what another one says."""
-    texts, words = _bodies(columns(bags))
+    lengths, words = _bodies(bags)
     found = np.sort(words)
     repeated = found[1:][found[1:] == found[:-1]]
     if not len(repeated):
         return {}
-    is_repeated = repeated[np.minimum(np.searchsorted(repeated, words), len(repeated) - 1)] == words
-    lengths, common = np.bincount(texts, minlength=len(bags)), np.bincount(texts[is_repeated], minlength=len(bags))
+    is_repeated = repeated[np.minimum(repeated.searchsorted(words), len(repeated) - 1)] == words
+    ends = lengths.cumsum()
+    before = np.concatenate([[0], is_repeated.cumsum()])
+    common = before[ends] - before[ends - lengths]
     places = np.flatnonzero((common >= SAME_WORDS * lengths) & (lengths > 0)).tolist()
-    return {n: body_of(bags[n]) for n in places}
+    return {n: frozenset(words[ends[n] - lengths[n] : ends[n]].tolist()) for n in places}
 
 
 def _bodies(bags: Columns) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """The words of each text, without who said it and when, each word once: which text, and which word."""
-    texts = np.repeat(np.arange(len(bags.parts)), bags.parts)
-    is_passage = np.ones(len(texts), dtype=bool)
-    is_passage[np.cumsum(bags.parts) - bags.parts] = False
-    words = np.flatnonzero(np.repeat(is_passage, bags.distinct))
-    texts, ids = np.repeat(texts, bags.distinct)[words], bags.ids[words]
+    """The words of each text, without who said it and when, each word once: how many of each text, and all of them."""
+    first = bags.parts.cumsum() - bags.parts
     if bags.parts.max(initial=0) <= 2:
-        return texts, ids
-    both = np.unique(texts << 32 | ids)
-    return both >> 32, (both & 0xFFFF_FFFF).astype(np.uint32)
+        of_passages = bags.distinct.copy()
+        of_passages[first] = 0
+        is_said = (of_passages > 0).repeat(bags.distinct)
+        return np.add.reduceat(of_passages, first) if len(first) else first, bags.ids[is_said]
+    texts = np.arange(len(bags.parts)).repeat(bags.parts)
+    is_passage = np.ones(len(texts), dtype=bool)
+    is_passage[first] = False
+    words = np.flatnonzero(is_passage.repeat(bags.distinct))
+    both = np.unique(texts.repeat(bags.distinct)[words] << 32 | bags.ids[words])
+    return np.bincount(both >> 32, minlength=len(bags.parts)), (both & 0xFFFF_FFFF).astype(np.uint32)

@@ -1,13 +1,14 @@
 """The one place that writes a filter, and it cannot write one without a tenant."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from prefold.errors import InvalidInputError
 from prefold.recall.names import turn_place
 
 _NAMES: Final = ("user", "session", "incarnation")
+_NARROWING: Final = (*_NAMES, "turns", "kinds", "keys", "not_session", "places")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,12 +42,14 @@ class Scope:
     """All but what came from this session."""
     places: frozenset[Place] | None = None
     """Any of these turns."""
+    _is_narrowed: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        for name in ("tenant", "user", "session", "incarnation", "turns", "kinds", "keys", "not_session", "places"):
-            value = getattr(self, name)
-            if value is not None and not value:
+        given = [name for name in ("tenant", *_NARROWING) if getattr(self, name) is not None]
+        for name in given:
+            if not getattr(self, name):
                 raise InvalidInputError(f"an empty {name} would not narrow the search", field=name)
+        object.__setattr__(self, "_is_narrowed", len(given) > 1)
 
     def filter(self) -> dict[str, Any]:
         """Qdrant's filter. The tenant always stands first in ``must``."""
@@ -61,10 +64,12 @@ class Scope:
 
     def admits(self, payload: Mapping[str, Any]) -> bool:
         """True if a point of this payload belongs here: the check after the read."""
+        return payload.get("tenant") == self.tenant and (not self._is_narrowed or self._has(payload))
+
+    def _has(self, payload: Mapping[str, Any]) -> bool:
         get = payload.get
         return (
-            get("tenant") == self.tenant
-            and (self.user is None or get("user") == self.user)
+            (self.user is None or get("user") == self.user)
             and (self.session is None or get("session") == self.session)
             and (self.incarnation is None or get("incarnation") == self.incarnation)
             and (self.kinds is None or get("kind") in self.kinds)

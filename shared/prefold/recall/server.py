@@ -1,5 +1,6 @@
 """The few calls of Qdrant's REST API that recall needs, and what their failures mean."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
@@ -15,6 +16,7 @@ from prefold.errors import (
     UnavailableError,
 )
 from prefold.recall.transport import Answer, HttpTransport
+from prefold.telemetry.tracing import is_on, span
 
 _OK: Final = 200
 _NOT_FOUND: Final = 404
@@ -22,6 +24,7 @@ _CONFLICT: Final = 409
 _TOO_LARGE: Final = 413
 _TOO_MANY: Final = 429
 _SERVER_ERRORS: Final = 500
+_QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)', re.DOTALL)
 
 
 class VectorServer:
@@ -78,7 +81,10 @@ class VectorServer:
 
     async def _call(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
         content = b"" if body is None else orjson.dumps(body, option=orjson.OPT_SERIALIZE_NUMPY)
-        return _result(await self._transport.request(method, path, content))
+        if not is_on():
+            return _result(await self._transport.request(method, path, content))
+        with span(f"qdrant {method}", {"path": path}, kind="client"):
+            return _result(await self._transport.request(method, path, content))
 
 
 def _path(collection: str, rest: str = "") -> str:
@@ -116,7 +122,9 @@ def _failure(answer: Answer) -> PrefoldError:
 
 
 def _reason(body: bytes) -> str:
+    """What the server says, without what it quotes: that may be a text of ours, and this goes into logs."""
     try:
-        return str(orjson.loads(body)["status"]["error"])[:300]
+        told = str(orjson.loads(body)["status"]["error"])
     except (orjson.JSONDecodeError, KeyError, TypeError):
-        return body[:200].decode("utf-8", "replace")
+        told = body.decode("utf-8", "replace")
+    return _QUOTED.sub('"…"', told)[:300]

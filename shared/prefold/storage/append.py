@@ -12,9 +12,28 @@ from prefold.storage import limits
 from prefold.storage.fields import INCARNATION_CHARACTERS
 from prefold.storage.types import AppendedTurn, AppendResult, SessionRef, Status
 
-__all__ = ["STATUSES", "Argument", "Defaults", "append_args", "changing", "parse_append", "turn_args"]
+__all__ = [
+    "PACKED_PARTS",
+    "STATUSES",
+    "Argument",
+    "Defaults",
+    "append_args",
+    "changing",
+    "packed_append",
+    "parse_append",
+    "turn_args",
+]
 
 Argument = str | bytes | int
+PACKED_PARTS = 30
+"""``EVALSHA``, the digest, the number of keys, 11 keys, 7 arguments and 9 of a plain turn."""
+_PLAIN_TAGS = {
+    (role, verbatim): b"\r\n$5\r\n%b\r\n$" % f"p {role[0]} {verbatim[0]}".encode()
+    for role in ("user", "assistant")
+    for verbatim in ("text", "blocks", "whole")
+}
+_MOST_PACKED = 1024
+_ONE_TURN = struct.Struct(">10q")
 STATUSES: tuple[Status, ...] = ("ok", "soft", "swapped", "degraded")
 
 
@@ -42,6 +61,22 @@ class Defaults:
         ratio = round((self.soft_ratio or 0) * 1000)
         idle_ms = limits.milliseconds(self.close_after)
         return f"{self.hard_limit_tokens} {ratio} {self.keep_recent_turns} {idle_ms} {lead_ms}"
+
+    def packed_with(self, lead_ms: int | None) -> bytes:
+        """Limits, retention, grace and a count of 1 as bulk strings of Redis's protocol."""
+        packed = self._packed.get(lead_ms)
+        if packed is None:
+            if len(self._packed) > _MOST_PACKED:
+                self._packed.clear()
+            limited = self.limits if lead_ms is None else self.limits_with(lead_ms)
+            parts = (limited, str(self.retention_ms), str(self.embed_grace_ms), "1")
+            packed = b"".join(b"$%d\r\n%b\r\n" % (len(part), part.encode()) for part in parts)
+            self._packed[lead_ms] = packed
+        return packed
+
+    @cached_property
+    def _packed(self) -> dict[int | None, bytes]:
+        return {}
 
     @cached_property
     def retention_ms(self) -> int:
@@ -108,26 +143,66 @@ def append_args(
     return args
 
 
+def packed_append(
+    head: bytes,
+    label: bytes,
+    incarnation: str,
+    turn: PreparedTurn,
+    defaults: Defaults,
+    now_ms: int,
+    lead_ms: int | None,
+) -> bytes:
+    """The call of ``append.lua`` for one plain turn as it goes over the wire: what packing ``append_args`` gives.
+
+    ``head``: the command up to the last key, for an array of ``PACKED_PARTS``.
+    """
+    now, turn_id, usage = b"%d" % now_ms, turn.id.encode(), b"%d" % turn.usage_input_tokens
+    tokens, short_tokens = b"%d" % turn.tokens, b"%d" % turn.short_tokens
+    short = (turn.short or b"") if turn.has_short else b""
+    return b"".join(
+        (
+            head,
+            b"$%d\r\n%b\r\n$%d\r\n" % (len(now), now, len(incarnation)),
+            b"%b\r\n$%d\r\n%b\r\n" % (incarnation.encode(), len(label), label),
+            defaults.packed_with(lead_ms),
+            b"$%d\r\n%b\r\n$%d\r\n" % (len(turn_id), turn_id, len(turn.digest)),
+            turn.digest.encode(),
+            _PLAIN_TAGS[turn.role, turn.verbatim],
+            b"%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(turn.envelope), turn.envelope, len(tokens), tokens),
+            b"$%d\r\n%b\r\n$%d\r\n" % (len(short_tokens), short_tokens, len(turn.content)),
+            turn.content,
+            b"\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n" % (len(short), short, len(usage), usage),
+        )
+    )
+
+
 def parse_append(tenant: str, session: str, turns: Sequence[PreparedTurn], reply: bytes | list[bytes]) -> AppendResult:
     """The typed result, or ``ConflictError`` (turn_conflict, turn_rewound, turn_removed) or ``GoneError``."""
     if not isinstance(reply, bytes):
         raise _refusal(reply)
-    numbers = struct.unpack_from(f">{7 + 3 * len(turns)}q", reply, INCARNATION_CHARACTERS)
-    version, swaps, tokens, window, hard, status, swapped = numbers[:7]
-    placed = tuple(
-        AppendedTurn(turn.id, numbers[7 + 3 * i], numbers[8 + 3 * i], numbers[9 + 3 * i] == 1)
-        for i, turn in enumerate(turns)
-    )
+    if len(turns) == 1:
+        version, swaps, tokens, window, hard, status, flags, seq, cost, duplicate = _ONE_TURN.unpack_from(
+            reply, INCARNATION_CHARACTERS
+        )
+        placed: tuple[AppendedTurn, ...] = (AppendedTurn(turns[0].id, seq, cost, duplicate == 1),)
+    else:
+        numbers = struct.unpack_from(f">{7 + 3 * len(turns)}q", reply, INCARNATION_CHARACTERS)
+        version, swaps, tokens, window, hard, status, flags = numbers[:7]
+        placed = tuple(
+            AppendedTurn(turn.id, numbers[7 + 3 * i], numbers[8 + 3 * i], numbers[9 + 3 * i] == 1)
+            for i, turn in enumerate(turns)
+        )
     return AppendResult(
-        ref=SessionRef(tenant, session, reply[:INCARNATION_CHARACTERS].decode()),
-        turns=placed,
-        version=version,
-        swaps=swaps,
-        tokens=tokens,
-        window_tokens=window,
-        hard_limit_tokens=hard,
-        status=STATUSES[status],
-        swapped_now=swapped == 1,
+        SessionRef(tenant, session, reply[:INCARNATION_CHARACTERS].decode()),
+        placed,
+        version,
+        swaps,
+        tokens,
+        window,
+        hard,
+        STATUSES[status],
+        flags & 1 == 1,
+        flags & 2 == 2,
     )
 
 

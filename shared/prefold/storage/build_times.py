@@ -9,6 +9,7 @@ from math import ceil
 from typing import Any
 
 from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
 from prefold.errors import TransientError
 from prefold.storage import limits
@@ -72,7 +73,7 @@ class BuildLeads:
     async def _read(self, tenant: str, known_ms: int) -> None:
         lead_ms = known_ms  # also where there are no news: it is asked for again after a while, not at each append
         try:
-            with suppress(TransientError):
+            with suppress(TransientError, ResponseError):  # whoever may not read it goes by what is known
                 lead_ms = await self._times.lead_ms(tenant, self._prior_ms)
         finally:
             self._reading.pop(tenant, None)

@@ -22,11 +22,11 @@ from redis.exceptions import DataError, NoScriptError, RedisError
 from prefold.config.redis_urls import ClusterAddress
 from prefold.storage.command_slots import Command, guarded, slot_of_command
 from prefold.storage.hot import HotClient, serves
-from prefold.storage.keys import slot_of_key
+from prefold.storage.keys import PARTITIONS, PartitionKeys, slot_of_key
 from prefold.storage.routing import Routes, is_redirection, is_unserved, passes
 from prefold.storage.topology import Node, Topology
 
-__all__ = ["AtKey", "ClusterClient", "Server", "connect_cluster", "servers_of"]
+__all__ = ["AtKey", "ClusterClient", "Server", "connect_cluster", "served_partitions", "servers_of"]
 
 _ANYWHERE = {"PING", "TIME"}
 """About no key, and any server will do."""
@@ -311,6 +311,15 @@ async def servers_of(client: Redis, *, replicas: bool = False) -> list[Server]:
     nodes = await client.topology.primaries()
     others = await client.topology.replicas() if replicas else ()
     return [Server(node.name, node.client) for node in (*nodes, *others)]
+
+
+def served_partitions(client: Redis, server: Server) -> list[int]:
+    """The partitions whose keys are on that server, as far as is known; all of them where there is one server."""
+    if not isinstance(client, ClusterClient):
+        return list(range(PARTITIONS))
+    serving = client.topology.serving
+    nodes = [serving(slot_of_key(PartitionKeys.of(partition).events)) for partition in range(PARTITIONS)]
+    return [partition for partition, node in enumerate(nodes) if node is not None and node.name == server.name]
 
 
 @asynccontextmanager

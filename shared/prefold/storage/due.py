@@ -1,7 +1,8 @@
 """The partitions' due sets: what the sessions' own state says is still to be done."""
 
-from collections.abc import Sequence
-from typing import Literal, cast
+import random
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, cast
 
 from redis.asyncio import Redis
 
@@ -29,6 +30,8 @@ class DueSets:
 
     def __init__(self, client: Redis) -> None:
         self._client = client
+        self._depths: dict[int, int] = {}
+        """Overdue entries of deep sets, as they were found last."""
 
     async def due(self, now_ms: int, limit: int, partitions: Sequence[int] = range(PARTITIONS)) -> list[DueItem]:
         """Entries whose time has come, oldest first within a partition, at most ``limit`` of each.
@@ -42,8 +45,35 @@ class DueSets:
                     pipe.zrangebyscore(key, "-inf", now_ms, start=0, num=limit, withscores=True)
                 replies = await pipe.execute(raise_on_error=False)
             check_reach(replies)
+        return await self._items(zip(partitions, replies, strict=True))
+
+    async def beyond(self, now_ms: int, limit: int, partitions: Sequence[int]) -> list[DueItem]:
+        """Of partitions of which ``due`` gave all that it was asked for: what stands behind those.
+
+        The ``limit`` newest entries whose time has come, and as many from a place in between that changes from call to
+        call: many old entries of one tenant must not hide those of another.
+        """
+        with redis_failures():
+            async with self._client.pipeline(transaction=False) as pipe:
+                for partition in partitions:
+                    key = PartitionKeys.of(partition).due
+                    start = random.randint(limit, max(limit, self._depths.get(partition, 0) - 2 * limit))  # noqa: S311
+                    pipe.zcount(key, "-inf", now_ms)
+                    pipe.zrevrangebyscore(key, now_ms, "-inf", start=0, num=limit, withscores=True)
+                    pipe.zrange(key, start, start + limit - 1, withscores=True)
+                replies: list[Any] = await pipe.execute(raise_on_error=False)
+            check_reach(replies)
+        self._depths = {
+            partition: depth
+            for partition, depth in zip(partitions, replies[::3], strict=True)
+            if isinstance(depth, int)
+        }
+        both = [*zip(partitions, replies[1::3], strict=True), *zip(partitions, replies[2::3], strict=True)]
+        return [item for item in dict.fromkeys(await self._items(both)) if item.due_at_ms <= now_ms]
+
+    async def _items(self, replies: Iterable[tuple[int, Any]]) -> list[DueItem]:
         items: list[DueItem] = []
-        for partition, reply in zip(partitions, replies, strict=True):
+        for partition, reply in replies:
             if is_out_of_reach(reply):
                 continue
             if isinstance(reply, Exception):

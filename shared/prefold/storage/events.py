@@ -25,7 +25,9 @@ _POLL_SECONDS = 0.1
 def parse_life(life: str) -> SessionRef:
     """A session's life out of ``tenant:session:incarnation``."""
     tenant, session, incarnation = life.split(":")
-    return SessionRef(unquote(tenant), unquote(session), incarnation)
+    if "%" in life:
+        tenant, session = unquote(tenant), unquote(session)
+    return SessionRef(tenant, session, incarnation)
 
 
 def _event(partition: int, entry_id: bytes, fields: dict[bytes, bytes] | None) -> TurnEvent | None:
@@ -102,6 +104,13 @@ class TurnEvents:
                 return events
             await asyncio.sleep(_POLL_SECONDS)
 
+    async def read_more(self, consumer: str, count: int, partitions: Sequence[int]) -> list[TurnEvent]:
+        """New events of some partitions only, at most ``count`` of each; does not wait. For streams that are long."""
+        streams: dict[Any, Any] = {PartitionKeys.of(one).events.encode(): ">" for one in partitions}
+        if isinstance(self._client, ClusterClient):
+            return await self._read_each(self._client, streams, consumer, count)
+        return await self._read(streams, consumer, count, None)
+
     async def pending(self, consumer: str, count: int = 100) -> list[TurnEvent]:
         """Events that this consumer was given and did not acknowledge: first thing at start and after an error."""
         if isinstance(self._client, ClusterClient):
@@ -176,6 +185,22 @@ class TurnEvents:
                 continue
             claimed += [(partition, entry_id, fields) for entry_id, fields in result[1] if fields]
         return await self._readable(claimed)
+
+    async def newest(self, partitions: Sequence[int], count: int) -> list[TurnEvent]:
+        """The last ``count`` events of each partition, whether anybody was given them or not. Nothing is assigned."""
+        with redis_failures():
+            async with self._client.pipeline(transaction=False) as pipe:
+                for partition in partitions:
+                    pipe.xrevrange(PartitionKeys.of(partition).events, count=count)
+                replies: list[Any] = await pipe.execute(raise_on_error=False)
+            check_reach(replies)
+        found = []
+        for partition, reply in zip(partitions, replies, strict=True):
+            for entry_id, fields in reply if isinstance(reply, list) else ():
+                event = _event(partition, entry_id, fields)
+                if event is not None:
+                    found.append(event)
+        return found
 
     async def ack(self, events: Iterable[TurnEvent]) -> None:
         """Acknowledges events; twice is harmless. Those on a server that is away come again."""

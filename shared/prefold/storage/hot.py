@@ -9,13 +9,20 @@ import asyncio
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
-import hiredis
 from redis import exceptions
 
-__all__ = ["Argument", "HotClient", "connect_hot", "serves"]
+if TYPE_CHECKING:
+    import hiredis
+else:
+    try:
+        import hiredis
+    except ImportError:  # a backend that has the base dependencies only
+        from prefold.storage import plain_resp as hiredis
+
+__all__ = ["Argument", "HotClient", "Waiting", "connect_hot", "serves"]
 
 T = TypeVar("T")
 Argument = str | bytes | int
@@ -29,6 +36,48 @@ _PREFIXES: tuple[tuple[str, type[exceptions.ResponseError] | type[exceptions.Con
     ("READONLY", exceptions.ReadOnlyError),
     ("LOADING", exceptions.BusyLoadingError),
 )
+
+
+class Waiting(Protocol):
+    """Whoever waits for a reply: a future, or less. Called in the event loop, once; must not raise."""
+
+    def done(self) -> bool:
+        """True: nobody waits any more."""
+        ...
+
+    def set_result(self, reply: Any, /) -> None:
+        """The reply."""
+        ...
+
+    def set_exception(self, error: Exception, /) -> None:
+        """Redis-py's exception: a refusal, or a connection that failed."""
+        ...
+
+
+class _Together:
+    """Waits for the replies to several commands; they come to ``waiting`` as one list, with what was refused in it."""
+
+    __slots__ = ("_left", "_replies", "_waiting")
+
+    def __init__(self, waiting: Waiting, count: int) -> None:
+        self._waiting = waiting
+        self._left = count
+        self._replies: list[Any] = []
+
+    def done(self) -> bool:
+        return False  # replies are counted, whoever still waits for them
+
+    def set_result(self, reply: Any, /) -> None:
+        self._replies.append(reply)
+        self._left -= 1
+        if not self._left and not self._waiting.done():
+            last = self._replies[-1]
+            if isinstance(last, exceptions.ConnectionError | exceptions.TimeoutError):
+                self._waiting.set_exception(last)
+            else:
+                self._waiting.set_result(self._replies)
+
+    set_exception = set_result
 
 
 def _pack(*command: Argument) -> bytes:
@@ -49,7 +98,7 @@ class _Connection(asyncio.Protocol):
     def __init__(self, timeout_seconds: float) -> None:
         self._loop = asyncio.get_running_loop()
         self._reader = hiredis.Reader(replyError=_error)
-        self._waiting: deque[tuple[asyncio.Future[Any], float]] = deque()
+        self._waiting: deque[tuple[Waiting, float]] = deque()
         self._out: list[bytes] = []
         self._transport: asyncio.WriteTransport | None = None
         self._timeout = timeout_seconds
@@ -70,17 +119,25 @@ class _Connection(asyncio.Protocol):
 
     def send(self, packed: bytes) -> asyncio.Future[Any]:
         """The reply to come; commands of one loop turn leave in one write."""
+        reply: asyncio.Future[Any] = self._loop.create_future()
+        self.start(packed, reply)
+        return reply
+
+    def start(self, packed: bytes, waiting: Waiting, count: int = 1) -> None:
+        """The same without a future, for ``count`` commands, each of which has a reply for ``waiting``."""
         if not self._out:
             self._loop.call_soon(self._flush)
         self._out.append(packed)
-        reply = self._loop.create_future()
-        self._waiting.append((reply, self._loop.time()))
-        return reply
+        entry = (waiting, self._loop.time())
+        if count == 1:
+            self._waiting.append(entry)
+        else:
+            self._waiting.extend([entry] * count)
 
     def _flush(self) -> None:
+        out, self._out = self._out, []
         if self._transport is not None and not self.closed:
-            self._transport.write(b"".join(self._out))
-        self._out.clear()
+            self._transport.writelines(out)
 
     def data_received(self, data: bytes) -> None:
         self._reader.feed(data)
@@ -158,6 +215,29 @@ class HotClient:
         packed = b"".join(_pack(*command) for command in commands)
         return await self._persist(lambda: self._together(packed, len(commands)))
 
+    def start(self, waiting: Waiting, *commands: Sequence[Argument]) -> bool:
+        """Sends at once and once only, for a caller that goes the long way after any failure; False: not connected.
+
+        ``waiting`` gets the reply to a single command, or the list of the replies as ``exchange`` gives it.
+        """
+        connection = self._connection
+        if connection is None or connection.closed:
+            return False
+        if len(commands) == 1:
+            connection.start(_pack(*commands[0]), waiting)
+        else:
+            packed = b"".join([_pack(*command) for command in commands])
+            connection.start(packed, _Together(waiting, len(commands)), len(commands))
+        return True
+
+    def start_packed(self, waiting: Waiting, packed: bytes, count: int = 1) -> bool:
+        """The same of ``count`` commands that are packed already."""
+        connection = self._connection
+        if connection is None or connection.closed:
+            return False
+        connection.start(packed, waiting if count == 1 else _Together(waiting, count), count)
+        return True
+
     async def _persist(self, once: Callable[[], Awaitable[T]]) -> T:
         loop = asyncio.get_running_loop()
         started = loop.time()
@@ -187,11 +267,9 @@ class HotClient:
         connection = self._connection
         if connection is None or connection.closed:
             connection = await self._connected()
-        waiting = [connection.send(packed), *(connection.send(b"") for _ in range(count - 1))]
-        replies = await asyncio.gather(*waiting, return_exceptions=True)
-        last = replies[-1]
-        if isinstance(last, exceptions.ConnectionError | exceptions.TimeoutError):
-            raise last
+        answered: asyncio.Future[list[Any]] = asyncio.get_running_loop().create_future()
+        connection.start(packed, _Together(answered, count), count)
+        replies = await answered
         if any(isinstance(reply, exceptions.ReadOnlyError) for reply in replies):
             self._leave_replica()
         return replies

@@ -47,6 +47,8 @@ TRIM_EVERY = 32
 """The stream is trimmed by one append in this many, on average."""
 MOST_CONTEXT_BYTES = 256 * 1024 * 1024
 """Length of a context string. Redis takes 512 MiB; only media in the turns can come near."""
+FITTED_BYTES = 1024 * 1024
+"""Redis reserves for a longer string no more than so much beyond it, and copying one would hold the others up."""
 USAGE_FLOOR_TOKENS = 2_000
 """A reported usage teaches the calibration only from contexts of at least this many raw tokens."""
 MOST_CALIBRATION = 4_000
@@ -98,6 +100,15 @@ EXPIRY_AGAIN = timedelta(hours=6)
 DROPS_KEPT = timedelta(days=30)
 """The count of dropped events ends when none has been dropped for so long."""
 
+INGEST_LETTERS = 1_000
+"""Dead letters of a tenant's ingest stream, and"""
+INGEST_LETTER_BYTES = 64 * 1024 * 1024
+"""bytes of their entries; of more the oldest go."""
+INGEST_USED = RETENTION + TOMBSTONE_EXTRA
+"""So long after its last entry an erasure also sees to the files of a tenant's ingest stream."""
+LETTERS_KEPT = timedelta(days=30)
+"""Such a letter ends then."""
+
 SPENDING_KEPT = timedelta(days=400)
 """What model calls took on a day is kept so long: a year, and time to close its books."""
 USAGE_SEEN = 64
@@ -132,6 +143,7 @@ def lua_constants() -> dict[str, int | float]:
         "EVENTS_KEPT": EVENTS_KEPT,
         "TRIM_EVERY": TRIM_EVERY,
         "MOST_BYTES": MOST_CONTEXT_BYTES,
+        "FITTED_BYTES": FITTED_BYTES,
         "USAGE_FLOOR": USAGE_FLOOR_TOKENS,
         "USAGE_SEEN_BYTES": USAGE_SEEN * (CALL_ID_CHARACTERS + 1),
         "MOST_CALIBRATION": MOST_CALIBRATION,

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from prefold.config.settings import Durability
 from prefold.storage.server import ServerFacts
+
+if TYPE_CHECKING:
+    from prefold.config.settings import Durability
 
 __all__ = ["OLDEST_VERSION", "Promise", "State", "promises_of", "undurable"]
 
@@ -23,19 +25,19 @@ class Promise:
     found: str
     mend: str = ""
     """What an operator does about it; empty where nothing is to be done."""
-    carries: tuple[Durability, ...] = ()
+    carries: tuple["Durability", ...] = ()
     """Durability classes that do not hold without it."""
 
 
 def promises_of(
-    facts: ServerFacts, durability: Durability, replicas: int, *, nearly_full: float = 0.9
+    facts: ServerFacts, durability: "Durability", replicas: int, *, nearly_full: float = 0.9
 ) -> list[Promise]:
     """All that has to hold of a session server for that class, with ``replicas`` to confirm each write (0: none)."""
     found = [*_server(facts), *_file(facts, durability), *_memory(facts, nearly_full), _replicas(facts, replicas)]
     return [one for one in found if one is not None]
 
 
-def undurable(promises: Sequence[Promise], durability: Durability) -> list[Promise]:
+def undurable(promises: Sequence[Promise], durability: "Durability") -> list[Promise]:
     """Those that are not known to hold, though the class needs them."""
     return [one for one in promises if durability in one.carries and one.state in ("wrong", "unknown")]
 
@@ -63,7 +65,7 @@ def _server(facts: ServerFacts) -> Iterator[Promise | None]:
         yield Promise("cluster", "ok" if is_whole else "wrong", facts.cluster_state, mend)
 
 
-def _file(facts: ServerFacts, durability: Durability) -> Iterator[Promise | None]:
+def _file(facts: ServerFacts, durability: "Durability") -> Iterator[Promise | None]:
     # Without a log a `fast` server loses all at a restart, which the class allows; it is said all the same.
     yield _setting(facts, "appendonly", "yes", durability)
     yield _setting(facts, "appendfsync", "always", durability)
@@ -88,7 +90,7 @@ def _status(facts: ServerFacts, field: str, name: str, mend: str) -> Promise | N
     return Promise(name, "ok", value) if value == "ok" else Promise(name, "wrong", value, mend)
 
 
-def _setting(facts: ServerFacts, name: str, wanted: str, durability: Durability) -> Promise:
+def _setting(facts: ServerFacts, name: str, wanted: str, durability: "Durability") -> Promise:
     value = facts.setting(name)
     if value is None:
         mend = f"let our user ask (ACL: +config|get), or make sure of it yourself: {name} {wanted}"

@@ -15,13 +15,22 @@ from prefold.storage.changes import not_found
 from prefold.storage.client import redis_failures
 from prefold.storage.due import DueSets
 from prefold.storage.events import TurnEvents
-from prefold.storage.keys import SessionKeys
+from prefold.storage.hot import Argument, HotClient, Waiting
+from prefold.storage.keys import SessionKeys, read_keys
 from prefold.storage.lean import Lean
 from prefold.storage.log import stored_turn
 from prefold.storage.replicated import ReplicatedWrites
 from prefold.storage.scripts import script
 from prefold.storage.spending import Spending
-from prefold.storage.state import META_FIELDS, STANDBY_FIELDS, VIEW_FIELDS, SessionState, context_of, record_of, view_of
+from prefold.storage.state import (
+    CONTEXT_FIELDS,
+    STANDBY_FIELDS,
+    VIEW_FIELDS,
+    SessionState,
+    context_of,
+    record_of,
+    view_of,
+)
 from prefold.storage.types import ActiveView, SessionView, StoredContext, StoredTurn
 from prefold.storage.users import Users
 
@@ -117,12 +126,47 @@ class StoredSessions:
 
     async def _snapshot(self, keys: SessionKeys) -> tuple[bytes | None, list[bytes | None]]:
         if self._hot is not None:
-            get, fields = ("GET", keys.context), ("HMGET", keys.meta, *META_FIELDS)
-            return tuple(await self._hot.execute(("MULTI",), get, fields, ("EXEC",)))
+            return tuple(await self._hot.execute(*_snapshot_commands(keys)))
         async with self._client.pipeline(transaction=True) as pipe:
             pipe.get(keys.context)
-            pipe.hmget(keys.meta, META_FIELDS)
+            pipe.hmget(keys.meta, CONTEXT_FIELDS)
             return tuple(await pipe.execute())
+
+    def start_read(self, tenant: str, session: str, waiting: Waiting, *, user: str = "", begin: int = 0) -> bool:
+        """``read_context`` without a task, and with ``user`` that user's profile in the same round trip.
+
+        ``begin``: where in the context string to begin, for a caller who knows what is before it. ``waiting`` gets what
+        ``finish_read`` takes. False: nothing was sent, only the long way is open.
+        """
+        direct = self._direct
+        if direct is None:
+            return False
+        context, meta = read_keys(tenant, session)
+        packed = _packed_snapshot(context, meta, begin)
+        if not user:
+            return direct.start_packed(waiting, packed, 4)
+        _, profile = Users.profile_command(tenant, user)
+        return direct.start_packed(waiting, packed + b"*2\r\n" + _bulk(b"GET") + _bulk(profile.encode()), 5)
+
+    def finish_read(
+        self, tenant: str, session: str, replies: Sequence[Any], begin: int = 0
+    ) -> tuple[StoredContext, Any] | None:
+        """The snapshot and the stored profile; None: the long way tells why there is none.
+
+        Whether what was known before ``begin`` holds still, its life and version say.
+        """
+        snapshot, profile = replies[3], replies[4] if len(replies) > 4 else None
+        if not isinstance(snapshot, list) or isinstance(profile, Exception):
+            return None
+        body, meta = snapshot
+        if not isinstance(body, bytes) or not isinstance(meta, list) or meta[0] is None:
+            return None
+        return context_of(tenant, session, body, meta, begin), profile
+
+    @property
+    def _direct(self) -> HotClient | None:
+        """The lean connection, where there is one server."""
+        return self._hot if isinstance(self._hot, HotClient) else None
 
     async def view(self, tenant: str, session: str) -> SessionView:
         """What there is to say about the session: ``NotFoundError`` (session_not_found), ``GoneError``."""
@@ -183,3 +227,26 @@ class StoredSessions:
         if not found or found[0].seq != seq:
             raise ConflictError(f"turn {turn_id!r} was taken back by a rewind", code="turn_rewound")
         return found[0]
+
+
+def _snapshot_commands(keys: SessionKeys) -> Sequence[Sequence[Argument]]:
+    return ("MULTI",), ("GET", keys.context), ("HMGET", keys.meta, *CONTEXT_FIELDS), ("EXEC",)
+
+
+def _packed_snapshot(context: bytes, meta: bytes, begin: int) -> bytes:
+    """The same as it goes over the wire; with ``begin``, of what follows so many bytes."""
+    at = b"%d" % begin
+    read = b"*2\r\n$3\r\nGET\r\n$%d\r\n%b\r\n" % (len(context), context)
+    if begin:
+        read = b"*4\r\n$8\r\nGETRANGE\r\n$%d\r\n%b\r\n$%d\r\n%b\r\n$2\r\n-1\r\n" % (len(context), context, len(at), at)
+    return b"".join(
+        (_MULTI, read, b"*%d\r\n$5\r\nHMGET\r\n$%d\r\n" % (2 + len(CONTEXT_FIELDS), len(meta)), meta, _REST)
+    )
+
+
+def _bulk(text: bytes) -> bytes:
+    return b"$%d\r\n%b\r\n" % (len(text), text)
+
+
+_MULTI = b"*1\r\n" + _bulk(b"MULTI")
+_REST = b"\r\n" + b"".join(_bulk(name.encode()) for name in CONTEXT_FIELDS) + b"*1\r\n" + _bulk(b"EXEC")

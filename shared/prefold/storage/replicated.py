@@ -12,9 +12,8 @@ from contextlib import asynccontextmanager
 from datetime import timedelta
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import structlog
 from redis.asyncio import Redis
 
 from prefold.errors import UnavailableError
@@ -23,6 +22,14 @@ from prefold.storage.keys import mark_beside
 from prefold.storage.limits import milliseconds
 
 __all__ = ["ReplicatedWrites", "connect_replicated"]
+
+if TYPE_CHECKING:
+    import structlog
+else:
+    try:
+        import structlog
+    except ImportError:  # a backend that has the base dependencies only
+        from prefold.storage import plain_log as structlog
 
 log = structlog.get_logger(__name__)
 

@@ -40,6 +40,9 @@ _LIBRARIES = {
     "note_context": (),
     "reserve_spending": (),
     "settle_spending": (),
+    "lease_quota": (),
+    "admit_session": (),
+    "count_build": (),
     "note_usage": ("state",),
     "admit_call": ("gate",),
     "note_call": ("gate",),
@@ -47,6 +50,12 @@ _LIBRARIES = {
     "forget_user_rows": ("user",),
     "erase_user": ("user",),
     "mark_user_indexed": ("user",),
+    "take_ingest": (),
+    "drop_ingest": (),
+    "refuse_ingest": ("letters",),
+    "replay_ingest": ("letters",),
+    "forget_letters": ("letters",),
+    "forget_waiting": (),
 }
 _FAST_PATHS = {"append": "append_plain"}
 """Runs before any constant or function is set up, so it has its numbers written in."""
@@ -81,6 +90,11 @@ _ALLOW_OOM = {
     "forget_user_rows",
     "erase_user",
     "mark_user_indexed",
+    "take_ingest",
+    "drop_ingest",
+    "refuse_ingest",
+    "forget_letters",
+    "forget_waiting",
 }
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-import orjson
 from redis.asyncio import Redis
 
+from prefold.conversation.encoding import orjson
 from prefold.storage.client import redis_failures
 from prefold.storage.keys import SessionKeys
 from prefold.storage.types import BuildTicket, SessionRef, StoredSegment

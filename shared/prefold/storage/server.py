@@ -12,7 +12,7 @@ from prefold.errors import ConfigurationError
 from prefold.storage.client import redis_failures
 from prefold.storage.cluster import Server, servers_of
 
-__all__ = ["SeenServers", "ServerFacts", "read_servers"]
+__all__ = ["SeenServers", "ServerFacts", "ask_server", "read_servers"]
 
 _PATIENCE_SECONDS = 2.0
 """A server that does not tell of itself in this time counts as away."""
@@ -105,10 +105,11 @@ async def read_servers(client: Redis) -> SeenServers:
 
 async def _read(server: Server) -> ServerFacts:
     async with asyncio.timeout(_PATIENCE_SECONDS):
-        return await _ask(server)
+        return await ask_server(server)
 
 
-async def _ask(server: Server) -> ServerFacts:
+async def ask_server(server: Server) -> ServerFacts:
+    """What one server tells, however long it takes. ``ConfigurationError``: it refuses INFO."""
     try:
         info: Any = await server.client.info()  # every section: servers before 7.0 take no list of them
     except exceptions.ResponseError as error:

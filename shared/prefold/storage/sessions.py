@@ -2,24 +2,27 @@
 
 import secrets
 import time
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 
-import orjson
-
-from prefold.conversation.turns import PreparedTurn
+from prefold.conversation.encoding import orjson
+from prefold.conversation.turns import PreparedTurn, TurnKind
 from prefold.errors import ConflictError, InvalidInputError
 from prefold.storage import builds, embedded, limits, segments
-from prefold.storage.append import Defaults, append_args, changing, parse_append
+from prefold.storage.append import PACKED_PARTS, Defaults, append_args, changing, packed_append, parse_append
 from prefold.storage.build_times import BuildLeads, BuildTimes
 from prefold.storage.changes import not_found
 from prefold.storage.client import connect, redis_failures
 from prefold.storage.embed_types import EmbedDebt, MarkOutcome, Purge
-from prefold.storage.keys import SessionKeys
+from prefold.storage.fields import INCARNATION_CHARACTERS
+from prefold.storage.hot import Argument, Waiting
+from prefold.storage.keys import SessionKeys, packed_script_keys
 from prefold.storage.lean import connect_lean
 from prefold.storage.memory import RememberingSessions
+from prefold.storage.scripts import script
 from prefold.storage.state import SessionState, origin_of
 from prefold.storage.types import (
     AppendResult,
@@ -37,9 +40,16 @@ from prefold.storage.types import (
 
 __all__ = ["Sessions", "connect_sessions"]
 
+_DRAWN_TOGETHER = 64
+
 
 class Sessions(RememberingSessions):
     """Everything that can be done with a session. All calls raise ``UnavailableError`` or ``OverloadedError``."""
+
+    @cached_property
+    def _incarnations(self) -> Iterator[str]:
+        """New ones for ever."""
+        return _drawn()
 
     async def append(self, tenant: str, session: str, turns: Sequence[PreparedTurn]) -> AppendResult:
         """Stores turns in order, all or none; creates the session if need be.
@@ -47,12 +57,39 @@ class Sessions(RememberingSessions):
         A turn whose id was published before is a duplicate when its digest is the same, else the whole call is
         refused with ``ConflictError`` (turn_conflict). ``GoneError``: the session was erased.
         """
+        keys, args = self._append_call(tenant, session, turns)
+        return parse_append(tenant, session, turns, await self._run("append", keys, args))
+
+    def start_append(self, tenant: str, session: str, turns: Sequence[PreparedTurn], waiting: Waiting) -> bool:
+        """``append`` without a task: ``waiting`` gets what ``parse_append`` takes, or redis-py's exception.
+
+        After any failure ``append`` may be called with the same turns, as after a lost connection. False: nothing was
+        sent, only ``append`` is open.
+        """
+        direct = self._direct
+        if direct is None or (self.replicated is not None and self.replicated.needed):
+            return False
+        if len(turns) == 1 and turns[0].kind is TurnKind.PLAIN and self.now_ms is None:
+            label, keys = packed_script_keys(tenant, session)
+            lead_ms = self.leads.ms_of(tenant) if self.leads is not None else None
+            now_ms, incarnation = time.time_ns() // 1_000_000, next(self._incarnations)
+            head = self._append_head + keys
+            packed = packed_append(head, label, incarnation, turns[0], self._defaults, now_ms, lead_ms)
+            return direct.start_packed(waiting, packed)
+        names, args = self._append_call(tenant, session, turns)
+        return direct.start(waiting, ("EVALSHA", script("append").sha, 11, *names.script_keys(), *args))
+
+    @cached_property
+    def _append_head(self) -> bytes:
+        return b"*%d\r\n$7\r\nEVALSHA\r\n$40\r\n%b\r\n$2\r\n11\r\n" % (PACKED_PARTS, script("append").sha.encode())
+
+    def _append_call(
+        self, tenant: str, session: str, turns: Sequence[PreparedTurn]
+    ) -> tuple[SessionKeys, list[Argument]]:
         keys = SessionKeys.of(tenant, session)
-        incarnation = secrets.token_hex(6)
         now_ms = f"={self.now_ms}" if self.now_ms is not None else time.time_ns() // 1_000_000
         lead_ms = self.leads.ms_of(tenant) if self.leads is not None else None
-        args = append_args(keys.label, incarnation, turns, self._defaults, now_ms, lead_ms)
-        return parse_append(tenant, session, turns, await self._run("append", keys, args))
+        return keys, append_args(keys.label, next(self._incarnations), turns, self._defaults, now_ms, lead_ms)
 
     async def open(self, tenant: str, session: str, options: SessionOptions) -> SessionView:
         """Creates the session or changes its options. A lower limit takes effect at once.
@@ -228,6 +265,14 @@ class Sessions(RememberingSessions):
     async def turn_of_life(self, ref: SessionRef, seq: int) -> StoredTurn | None:
         """The turn ``seq`` of this life as it stands now; None: it was taken back, or this life is over."""
         return await embedded.read_turn(self._client, ref, seq)
+
+
+def _drawn() -> Iterator[str]:
+    """Random incarnations. Each append has one with it, so a system call serves many."""
+    while True:
+        digits = secrets.token_hex(_DRAWN_TOGETHER * INCARNATION_CHARACTERS // 2)
+        for start in range(0, len(digits), INCARNATION_CHARACTERS):
+            yield digits[start : start + INCARNATION_CHARACTERS]
 
 
 _GIVEN_AS = {

@@ -1,12 +1,11 @@
 """A session's packed state, and the views made of it."""
 
 import math
-from dataclasses import dataclass
-from typing import Any, cast
+from collections import namedtuple
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-import orjson
-
+from prefold.conversation.encoding import orjson
 from prefold.storage import limits
 from prefold.storage.fields import INCARNATION_CHARACTERS, STATE_FIELDS, STATE_STRUCT
 from prefold.storage.types import (
@@ -23,6 +22,7 @@ from prefold.storage.types import (
 )
 
 __all__ = [
+    "CONTEXT_FIELDS",
     "META_FIELDS",
     "STANDBY_FIELDS",
     "VIEW_FIELDS",
@@ -48,6 +48,8 @@ META_FIELDS = (
     "build_epoch",
     "pinned",
 )
+CONTEXT_FIELDS = ("state", "user", "model", "system", "lead_system", "pinned")
+"""Those that a context read needs."""
 VIEW_FIELDS = (
     *META_FIELDS,
     "forked_from",
@@ -62,25 +64,31 @@ VIEW_FIELDS = (
 STANDBY_FIELDS = ("built_at", "coverage", "record")
 
 
-@dataclass(frozen=True, slots=True)
-class SessionState:
-    """The packed state by name; see ``fields``. Token counts are raw."""
+_Fields = namedtuple("_Fields", (*STATE_FIELDS, "incarnation", "open_calls"))  # type: ignore[misc]  # noqa: PYI024  # named in one place
 
-    numbers: dict[str, int]
+
+class SessionState(_Fields):
+    """The packed state by name; see ``fields``. Token counts are raw. A tuple, because every read of a context makes one."""
+
+    __slots__ = ()
     incarnation: str
     open_calls: tuple[str, ...]
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> int: ...
 
     @classmethod
     def unpack(cls, packed: bytes) -> "SessionState":
         size = STATE_STRUCT.size
-        return cls(
-            numbers=dict(zip(STATE_FIELDS, STATE_STRUCT.unpack_from(packed), strict=True)),
-            incarnation=packed[size : size + INCARNATION_CHARACTERS].decode(),
-            open_calls=tuple(packed[size + INCARNATION_CHARACTERS :].decode().split()),
-        )
+        incarnation = packed[size : size + INCARNATION_CHARACTERS].decode()
+        open_calls = tuple(packed[size + INCARNATION_CHARACTERS :].decode().split())
+        return cls._make((*STATE_STRUCT.unpack_from(packed), incarnation, open_calls))
 
-    def __getattr__(self, name: str) -> int:
-        return self.numbers[name]
+    @property
+    def numbers(self) -> dict[str, int]:
+        """All numbers by name."""
+        return dict(zip(STATE_FIELDS, self, strict=False))
 
     def served(self, raw: int) -> int:
         """Served tokens of raw ones."""
@@ -118,10 +126,10 @@ def join_system(registered: bytes | None, leading: bytes | None) -> str:
     return "\n\n".join(part for part in (_unescape(registered), _unescape(leading)) if part)
 
 
-def context_of(tenant: str, session: str, body: bytes, meta: list[bytes | None]) -> StoredContext:
-    """The snapshot of a read, from the context string and ``META_FIELDS``."""
-    fields = dict(zip(META_FIELDS, meta, strict=True))
-    state = SessionState.unpack(cast("bytes", fields["state"]))
+def context_of(tenant: str, session: str, body: bytes, meta: list[bytes | None], begin: int = 0) -> StoredContext:
+    """The snapshot of a read, from the context string (or what follows its first ``begin`` bytes) and ``CONTEXT_FIELDS``."""
+    packed, user, model, system, lead_system, pinned = meta
+    state = SessionState.unpack(cast("bytes", packed))
     return StoredContext(
         ref=SessionRef(tenant, session, state.incarnation),
         body=body,
@@ -129,18 +137,21 @@ def context_of(tenant: str, session: str, body: bytes, meta: list[bytes | None])
         covers_to=state.cov,
         head_seq=state.head,
         status=state.status,
-        system=join_system(fields["system"], fields["lead_system"]),
+        system=join_system(system, lead_system),
         system_tokens=state.systok + state.leadtok,
         tools_tokens=state.tooltok,
         calibration=state.cal / 1000,
         hard_limit_tokens=state.hard,
-        model=_text(fields["model"]),
+        model=_text(model),
         open_calls=() if state.lost else state.open_calls,
         degraded=bool(state.deg),
-        user=_text(fields["user"]),
+        user=_text(user),
         asked_version=state.luver,
-        state=fields["pinned"] or b"",
+        state=pinned or b"",
         state_tokens=state.pintok,
+        context_tokens=state.tok,
+        begin=begin,
+        length=state.bytes,
     )
 
 

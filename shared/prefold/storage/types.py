@@ -1,7 +1,7 @@
 """What the storage gives and takes. Tokens are *served* tokens (calibrated) unless a name says raw."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 Status = Literal["ok", "soft", "swapped", "degraded"]
 Proposals = Literal["hold", "apply"]
@@ -46,16 +46,14 @@ class SessionOptions:
     """What becomes of entries of the pinned state that a worker proposes."""
 
 
-@dataclass(frozen=True, slots=True)
-class AppendedTurn:
+class AppendedTurn(NamedTuple):
     id: str
     seq: int
     tokens: int
     duplicate: bool
 
 
-@dataclass(frozen=True, slots=True)
-class AppendResult:
+class AppendResult(NamedTuple):
     ref: SessionRef
     turns: tuple[AppendedTurn, ...]
     version: int
@@ -66,6 +64,8 @@ class AppendResult:
     status: Status
     swapped_now: bool
     """This very call swapped."""
+    crossed: bool = False
+    """This very call passed the hard limit, whether a standby was ready or not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +98,12 @@ class StoredContext:
     """The pinned state as ``put_state`` stored it (JSON of ``PinnedState``), empty without one."""
     state_tokens: int = 0
     """Raw tokens of its rendered text, which stands in the system prompt: counted within the limit by the scripts."""
+    context_tokens: int | None = None
+    """Raw tokens of all fragments, where they are known without reading them."""
+    begin: int = 0
+    """Bytes of the context string before ``body``, for a reader who knew them."""
+    length: int | None = None
+    """Of the context string, as the scripts counted it; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

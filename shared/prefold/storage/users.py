@@ -120,6 +120,12 @@ class Users:
             epoch, version = await self._client.hmget(UserKeys.of(tenant, user).meta, ("epoch", "version"))
         return int(epoch or 0), int(version or 0)
 
+    async def erased_at_ms(self, tenant: str, user: str) -> int:
+        """When the user was erased last, wall clock; 0: never, or longer ago than the mark is kept."""
+        with redis_failures():
+            found: Any = await self._client.hget(UserKeys.of(tenant, user).meta, "erased")
+        return int(found or 0)
+
     async def write(
         self,
         tenant: str,
@@ -151,11 +157,16 @@ class Users:
             raise user_erased()
         return bool(verdict)
 
+    @staticmethod
+    def profile_command(tenant: str, user: str) -> tuple[str, str]:
+        """What reads the profile: for a caller who sends it together with others. ``Profile.decode`` reads the reply."""
+        return "GET", UserKeys.of(tenant, user).profile
+
     async def read_profile(self, tenant: str, user: str) -> Profile:
         """The profile as it was last written: one GET. See ``Profile.holds_until_ms``."""
-        key = UserKeys.of(tenant, user).profile
+        command = self.profile_command(tenant, user)
         with redis_failures():
-            stored: Any = await (self._hot.execute(("GET", key)) if self._hot else self._client.get(key))
+            stored: Any = await (self._hot.execute(command) if self._hot else self._client.get(command[1]))
         return Profile.decode(stored)
 
     async def sessions(self, tenant: str, user: str) -> list[str]:

@@ -21,7 +21,10 @@ class FastCounter:
         """See ``TokenCounter.count``."""
         if len(text) > WHOLE_TEXT_CHARS:
             return count_in_pieces(self._count, text)
-        return self._count(text)
+        try:
+            return self._encoder(text)
+        except TypeError:
+            return self._count(text)
 
     def _count(self, text: str) -> int:
         try:

@@ -35,6 +35,8 @@ from prefold.storage.types import (
     SessionView,
     StoredTurn,
 )
+from prefold.telemetry.metrics import BUILD_SECONDS, BUILD_TOKENS, BUILDS, SWAPS
+from prefold.telemetry.tracing import note, span
 from prefold.tokens import TokenCounter
 
 log = structlog.get_logger(__name__)
@@ -61,6 +63,10 @@ class Undecided(str):
 
 
 _LATER = frozenset({"busy", "backoff"})
+_OFFLINE = "extractive"
+_COMMITTED = frozenset({"standby", "swapped"})
+_ENDED = frozenset({"stale", "lost", "gone", "no_gain"})
+"""Ends of a build that are no failure; they have a name of their own in the metrics, as what was committed has."""
 _OUTCOMES: dict[Pauses, type[str]] = {PERMANENT: Failed, TRANSIENT: Undecided}
 
 
@@ -76,6 +82,14 @@ class BuildStorage(Protocol):
     async def is_degraded(self, ref: SessionRef) -> bool: ...
     async def rest_build(self, ticket: BuildTicket, reason: str) -> None: ...
     async def note_build_time(self, tenant: str, engine: str, seconds: float) -> None: ...
+
+
+class BuildQuota(Protocol):
+    """How many builds a tenant may begin."""
+
+    async def take(self, tenant: str) -> None:
+        """Counts one. A ``TransientError`` puts the build off: its code is the reason that is kept."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,8 +113,10 @@ class SessionBuilder:
         lease: timedelta = LEASE,
         *,
         fallback: Summarizer | None = None,
+        quota: BuildQuota | None = None,
     ) -> None:
         self._storage = storage
+        self._quota = quota
         self._engines = Engines(summarizer, fallback)
         self._cache = cache
         self._counter = counter
@@ -132,13 +148,25 @@ class SessionBuilder:
 
     async def build_with(self, ticket: BuildTicket) -> str:
         """The outcome of the build that a claim leads to; see ``build``."""
-        with structlog.contextvars.bound_contextvars(
-            tenant=ticket.ref.tenant, session=ticket.ref.session, covers_to=ticket.covers_to, epoch=ticket.epoch
-        ):
-            return await self._build_with(ticket)
+        ref = ticket.ref
+        named: dict[str, str | int] = {
+            "tenant": ref.tenant,
+            "session": ref.session,
+            "covers_to": ticket.covers_to,
+            "epoch": ticket.epoch,
+        }
+        newest = (ref.tenant, ref.session, ref.incarnation, ticket.head_seq)
+        with structlog.contextvars.bound_contextvars(**named), span("build", named, turns=[newest]):
+            outcome = await self._build_with(ticket)
+            note({"outcome": outcome})
+            if outcome not in _COMMITTED:
+                BUILDS.labels(self.engine_name, outcome if outcome in _ENDED else "failed").inc()
+            return outcome
 
     async def _build_with(self, ticket: BuildTicket) -> str:
         try:
+            if self._quota is not None:
+                await self._quota.take(ticket.ref.tenant)
             started = time.monotonic()
             hurry = asyncio.Event()
             summary = await under_lease(self._storage, ticket, self._make(ticket, hurry), hurry)
@@ -181,6 +209,9 @@ class SessionBuilder:
         record["seconds"] = round(time.monotonic() - started, 3)
         record["built_at_ms"] = time.time_ns() // 1_000_000
         log.info("build_made", **record)
+        if made.engine.name == _OFFLINE:  # of the others each call is counted
+            BUILD_TOKENS.labels(_OFFLINE, "input").inc(record["source_tokens"])
+            BUILD_TOKENS.labels(_OFFLINE, "output").inc(record["summary_tokens"])
         return BuiltSummary(head, orjson.dumps(record).decode(), record["coverage"])
 
     async def _read(self, ticket: BuildTicket) -> tuple[StoredTurn, ...]:
@@ -242,6 +273,7 @@ class SessionBuilder:
             return Undecided(result.outcome)
         log.info("build_committed", outcome=result.outcome, version=result.version, tokens=result.tokens)
         own_ms = (time.monotonic() - started) * 1000
+        _count(orjson.loads(summary.record)["engine"], result.outcome, own_ms / 1000)
         await self._note_time(ticket.ref.tenant, max(own_ms, result.waited_ms) / 1000)
         return result.outcome
 
@@ -284,3 +316,10 @@ class SessionBuilder:
         with suppress(PrefoldError, TimeoutError):
             async with asyncio.timeout(_GIVE_BACK_SECONDS):
                 await self._storage.abandon_build(ticket, "interrupted", 0)
+
+
+def _count(engine: str, outcome: str, seconds: float) -> None:
+    BUILDS.labels(engine, outcome).inc()
+    BUILD_SECONDS.labels(engine).observe(seconds)
+    if outcome == "swapped":
+        SWAPS.labels("late").inc()

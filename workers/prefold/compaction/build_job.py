@@ -3,11 +3,14 @@
 from functools import lru_cache
 from typing import Any
 
+from prefold.access import Allowances, WatchedFile
 from prefold.compaction.build import SessionBuilder
 from prefold.compaction.engines import create_engines
 from prefold.compaction.pool import BuildPool
 from prefold.compaction.reading.turns import TurnCache
 from prefold.jobs import decode_sessions
+from prefold.quotas import BuildQuotas
+from prefold.storage.quotas import QuotaCounts
 from prefold.worker.runtime import Runtime, runtime
 from prefold.worker.verdicts import Ended
 
@@ -31,7 +34,25 @@ def builder_of(shared: Runtime) -> SessionBuilder:
     """
     cache = TurnCache(shared.counter)
     engines = create_engines(shared, cache, shared.counter)
-    return SessionBuilder(shared.sessions, engines.primary, cache, shared.counter, fallback=engines.fallback)
+    quota = _quota_of(shared)
+    return SessionBuilder(
+        shared.sessions, engines.primary, cache, shared.counter, fallback=engines.fallback, quota=quota
+    )
+
+
+def _quota_of(shared: Runtime) -> BuildQuotas | None:
+    """``ConfigurationError`` when the file that is set cannot be read."""
+    path = shared.settings.api_keys_file
+    if path is None:
+        return None
+    file = WatchedFile(path)
+    file.load()
+
+    def allowances() -> Allowances:
+        file.look()
+        return file.content.allowances
+
+    return BuildQuotas(QuotaCounts(shared.sessions.client), allowances)
 
 
 @lru_cache(maxsize=1)

@@ -29,6 +29,8 @@ from prefold.memory.proposing import Proposing
 from prefold.memory.undoing import withdraw_life, withdraw_outdated
 from prefold.storage.memory_types import MemoryTicket, SessionDigest, TurnSpan
 from prefold.storage.types import SessionRef, SessionView
+from prefold.telemetry.metrics import REMEMBERED_SESSIONS
+from prefold.telemetry.tracing import span
 
 __all__ = ["LEASE", "Parts", "Remembering"]
 
@@ -92,7 +94,8 @@ class Remembering:
         Never raises but on cancellation, and when the storage does not answer (``TransientError``): then the lease
         runs out and the session is due again.
         """
-        with structlog.contextvars.bound_contextvars(tenant=ticket.ref.tenant, session=ticket.ref.session):
+        named = {"tenant": ticket.ref.tenant, "session": ticket.ref.session}
+        with structlog.contextvars.bound_contextvars(**named), span("remember", named):
             for _ in range(_ROUNDS):
                 outcome = await self._round(ticket)
                 if outcome not in ("more", "changed"):
@@ -150,6 +153,7 @@ class Remembering:
         outcome = await storage.end_memory(ticket, upto=page.upto, closed=closed)
         if outcome != "ended":
             return await self._undo(ticket, outcome)
+        REMEMBERED_SESSIONS.inc()
         log.info("session_remembered", turns=len(page.turns), upto=page.upto, closed=closed, digest=digest is not None)
         return "ended" if page.is_last else "more"
 

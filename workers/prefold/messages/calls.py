@@ -22,6 +22,8 @@ from prefold.messages.purse import Ledger, Purse, Reservation, call_id
 from prefold.messages.shared_gate import connect_gate, credential_label
 from prefold.pricing import prices_and_budgets
 from prefold.storage.types import ModelUsage
+from prefold.telemetry.metrics import BUILD_COST_USD, BUILD_TOKENS, MODEL_CALL_SECONDS
+from prefold.telemetry.tracing import note, span
 from prefold.worker.waiting import waiting
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ _THINKS_BY_DEFAULT = re.compile(r"claude-[a-z]+-(?:[5-9]|[1-9]\d)(?:-\d{1,2})?(?
 _NEVER_SENT = frozenset({"stream", "metadata"})
 """Answers come whole, and nobody is named to the provider."""
 _LAST_WORDS_SECONDS = 1.0
+_ENGINE = "anthropic"
+"""As the engines that ask a model are called in the metrics."""
 
 
 class Messages:
@@ -91,7 +95,9 @@ class Messages:
     async def _call(self, ask: Ask, model: str, reservation: Reservation) -> Reply:
         began = time.monotonic()
         try:
-            verdict = await self._outcome(ask, model)
+            with span("model call", {"model": model, "purpose": ask.purpose}, kind="client"):
+                verdict = await self._outcome(ask, model)
+                note({"outcome": verdict.error.code if verdict.error else "ok", "request_id": verdict.request_id})
         except BaseException:  # cancelled, or a fault of ours
             self._later(self._give_up(model, reservation))
             raise
@@ -167,6 +173,7 @@ def _given(verdict: Verdict, reply: Reply, stay_away: timedelta) -> Reply:
 
 
 def _tell(ask: Ask, model: str, verdict: Verdict, usage: ModelUsage, seconds: float) -> None:
+    _add_up(verdict, usage, seconds)
     log.info(
         "model_call",
         outcome=verdict.error.code if verdict.error else "ok",
@@ -182,6 +189,20 @@ def _tell(ask: Ask, model: str, verdict: Verdict, usage: ModelUsage, seconds: fl
         output_tokens=usage.output_tokens,
         micro_usd=usage.micro_usd,
     )
+
+
+def _add_up(verdict: Verdict, usage: ModelUsage, seconds: float) -> None:
+    result = "ok" if verdict.error is None else "refused" if verdict.has_answer else "failed"
+    MODEL_CALL_SECONDS.labels(result).observe(seconds)
+    tokens = {
+        "input": usage.input_tokens,
+        "cache_read": usage.cache_read_tokens,
+        "cache_write": usage.cache_write_tokens,
+        "output": usage.output_tokens,
+    }
+    for direction, number in tokens.items():
+        BUILD_TOKENS.labels(_ENGINE, direction).inc(number)
+    BUILD_COST_USD.labels(_ENGINE).inc(usage.micro_usd / 1_000_000)
 
 
 @asynccontextmanager

@@ -4,6 +4,8 @@ import structlog
 
 from prefold.jobs import decode_spans
 from prefold.recall.keeping import keeps_all
+from prefold.telemetry.metrics import EMBEDDED_TURNS
+from prefold.telemetry.tracing import note
 from prefold.worker.embed_pass import EmbedOptions, EmbedPass, EmbedReport
 from prefold.worker.runtime import Runtime, runtime
 
@@ -35,6 +37,8 @@ def _pass(shared: Runtime) -> EmbedPass:
 
 
 def _log(report: EmbedReport) -> None:
+    EMBEDDED_TURNS.inc(report.embedded)
+    note({"turns": report.embedded})
     log.info(
         "turns_embedded",
         turns=report.embedded,

@@ -1,8 +1,10 @@
 """Embeds turns of many sessions, batch by batch, and never claims more than what is stored."""
 
+import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import structlog
 
@@ -31,6 +33,8 @@ class EmbedOptions:
     """Turns in one call of the embedder: a stop waits for one call."""
     job_turns: int = 512
     """Turns in one pass. What is left is still due."""
+    lanes: int = 2
+    """Calls under way: while the embedder is busy with one, another's turns are read or stored."""
 
 
 @dataclass(slots=True)
@@ -74,24 +78,33 @@ class EmbedPass:
         self._is_stopped = is_stopped
         self._options = options or EmbedOptions()
         self._todo: deque[Work] = deque()
+        self._room = self._options.job_turns
+        self._reading, self._embedding = asyncio.Lock(), asyncio.Lock()
         self.report = EmbedReport()
 
     async def run(self, spans: Iterable[EmbedSpan]) -> EmbedReport:
         """Embeds what the spans name and is not embedded yet. Raises ``TransientError`` when a part is away."""
         self._todo.extend(_works(spans))
-        budget = self._options.job_turns
-        while self._todo and budget > 0 and not self._is_stopped():
-            pages = await self._next_pages(min(self._options.call_turns, budget))
-            await self._embed(pages)
-            await self._save(pages)
-            left = [page.work for page in pages if not page.work.is_finished]
-            self._todo.extendleft(reversed(left))
-            budget -= sum(page.room for page in pages) or len(left)
+        await together([self._lane() for _ in range(self._options.lanes)])
         self.report.left = len(self._todo)
         self.report.refused += self._vectors.refused
         self.report.without_text = self._selection.without_text
         self.report.not_kept = dict(self._selection.not_kept)
         return self.report
+
+    async def _lane(self) -> None:
+        """Pages one after the other. No two lanes have turns of one session at a time."""
+        while self._todo and self._room > 0 and not self._is_stopped():
+            async with self._reading:
+                pages = await self._next_pages(min(self._options.call_turns, self._room))
+                taken = sum(page.room for page in pages)
+                self._room -= taken
+            async with self._embedding:
+                await self._embed(pages)
+            await self._save(pages)
+            left = [page.work for page in pages if not page.work.is_finished]
+            self._todo.extendleft(reversed(left))
+            self._room -= 0 if taken else len(left)
 
     async def _next_pages(self, room: int) -> list[Page]:
         """The next turns, at most ``room``; their sessions leave the list."""
@@ -214,6 +227,19 @@ class EmbedPass:
         await self._store.delete(ref.tenant, session=ref.session, incarnation=ref.incarnation)
         await self._turns.mark_embedded(ref, 0, self._store.collection)
         self.report.sessions_gone += 1
+
+
+async def together(works: Sequence[Coroutine[Any, Any, None]]) -> None:
+    """Runs all of them at once; the first that fails ends the others, and is raised when they have ended."""
+    if len(works) == 1:
+        return await works[0]
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 def _works(spans: Iterable[EmbedSpan]) -> list[Work]:

@@ -7,9 +7,12 @@ from typing import Protocol
 
 import structlog
 
+from prefold.errors import GoneError, NotFoundError
 from prefold.jobs.dead_letters import DeadLetters
 from prefold.storage import Sessions
-from prefold.storage.keys import SessionKeys, UserKeys
+from prefold.storage.ingest import IngestStreams
+from prefold.storage.ingest_letters import IngestLetters
+from prefold.storage.keys import SessionKeys, TenantKeys, UserKeys
 from prefold.storage.limits import ERASE_GRACE
 from prefold.storage.store_files import FileKind, StoreFiles
 from prefold.storage.traces import SessionTraces
@@ -90,6 +93,8 @@ class Ending:
         self._stored = stored
         self._traces = SessionTraces(stored.client)
         self._letters = DeadLetters(stored.client)
+        self._published = IngestStreams(stored.client)
+        self._refused = IngestLetters(stored.client)
         self._index = index
         self._jobs = jobs
         self._files = files
@@ -102,7 +107,9 @@ class Ending:
             return True
         user = await self._stored.erased_user(ref)
         left = await self._remove(ref, user)
-        keys = [SessionKeys.of(ref.tenant, ref.session).meta, *([UserKeys.of(ref.tenant, user).meta] if user else [])]
+        keys = [SessionKeys.of(ref.tenant, ref.session).meta]
+        keys += [TenantKeys.of(ref.tenant).ingest] if await self._published.was_used(ref.tenant) else []
+        keys += [UserKeys.of(ref.tenant, user).meta] if user else []
         if was_erased and not await self._files.are_newer(*keys):
             left["files"] = 1
         if any(left.values()):
@@ -124,6 +131,9 @@ class Ending:
         for letter in await self._letters.letters(tenant=tenant, session=session):
             if letter.incarnation == ref.incarnation:
                 await self._letters.release(letter)
+        if await self._is_erased(tenant, session):  # else what is published is for a new life of it
+            await self._published.forget(tenant, session)
+            await self._refused.erase(tenant, session)
         await asyncio.to_thread(self._jobs.forget_jobs, tenant, session)
         found = await self._traces.look(tenant, session)
         left = {"vectors": vectors, "events": found.events, "due": found.due}
@@ -131,3 +141,13 @@ class Ending:
             left["commands"] = found.logged_commands or 0
             left["jobs"] = await asyncio.to_thread(self._jobs.jobs_of, tenant, session)
         return left
+
+    async def _is_erased(self, tenant: str, session: str) -> bool:
+        """Whether somebody wanted it gone, and has not opened it anew."""
+        try:
+            await self._stored.view(tenant, session)
+        except GoneError:
+            return True
+        except NotFoundError:
+            pass
+        return False

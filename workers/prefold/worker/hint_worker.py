@@ -38,6 +38,8 @@ from prefold.errors import RefusedError, TransientError
 from prefold.jobs import HintQueue, queue_connection
 from prefold.jobs.names import WorkKind
 from prefold.jobs.starts import Starts
+from prefold.telemetry.metrics import JOBS
+from prefold.telemetry.tracing import TRACEPARENT, is_on, span
 from prefold.worker.going_on import STOP_LOOK_SECONDS, GoingOn, Room
 from prefold.worker.isolation import Isolation
 from prefold.worker.runtime import Runtime
@@ -207,8 +209,15 @@ class HintWorker(SimpleWorker):
         execution = self.prepare_execution(job)
         if self._isolation is not None and isinstance(job, HintJob):
             job.way = partial(self._isolation.run, run=execution.composite_key)
-        with structlog.contextvars.bound_contextvars(job=job.id), self._beating(job, execution):
-            if self.perform_job(job, queue, execution):
+        trace = job.meta.get(TRACEPARENT) if is_on() else None
+        with (
+            structlog.contextvars.bound_contextvars(job=job.id),
+            span(f"job {queue.name}", {"job": job.id}, kind="consumer", parent=trace),
+            self._beating(job, execution),
+        ):
+            has_ended_well = self.perform_job(job, queue, execution)
+            JOBS.labels(queue.name, "done" if has_ended_well else "failed").inc()
+            if has_ended_well:
                 self._failures_in_a_row = 0
         self.set_state(WorkerStatus.IDLE)
 

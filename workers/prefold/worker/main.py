@@ -8,17 +8,22 @@ import threading
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from datetime import timedelta
+from functools import partial
 from typing import cast
 
 import structlog
 from redis.exceptions import RedisError
 
+from prefold.cli.main import USAGE_ERROR
 from prefold.config.flags import add_flags, settings_from
 from prefold.config.lifecycle import stop_flag
 from prefold.config.logs import configure_logging
 from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, MEMORY_QUEUE, QUEUES, QueueName, hint_queue, queue_connection
+from prefold.pricing import check_files
+from prefold.telemetry.process import observed
 from prefold.worker.going_on import GoingOn, Room
 from prefold.worker.hint_worker import REPLY_SECONDS, HintWorker, work_that_goes_on
+from prefold.worker.readiness import kept_layout, probed
 from prefold.worker.runtime import Runtime, close_runtime, prepare, runtime
 from prefold.worker.settings import CompactWorkerSettings, WorkerSettings
 
@@ -31,21 +36,30 @@ _LONGEST_PAUSE_SECONDS = 3.0
 
 
 def main(argv: Sequence[str]) -> int:
-    """Serves one queue until SIGTERM or SIGINT; 0 when it stopped in order."""
+    """Serves one queue until SIGTERM or SIGINT; 0 when it stopped in order.
+
+    Raises ``ConfigurationError`` for settings that cannot work and for a store of another layout; 2 where that is found
+    later.
+    """
     parser = argparse.ArgumentParser(prog="prefold worker", description="Runs the jobs of one queue.")
     parser.add_argument("queue", choices=QUEUES, help="the queue to serve")
     add_flags(parser, WorkerSettings)
     parsed = parser.parse_args(argv)
     queue = cast("QueueName", parsed.queue)
-    settings = settings_from(WorkerSettings if queue == EMBED_QUEUE else CompactWorkerSettings, parsed)
+    kind = WorkerSettings if queue == EMBED_QUEUE else CompactWorkerSettings
+    settings = settings_from(kind, parsed, partial(check_settings, queue))
     configure_logging(f"worker-{queue}", settings)
     for name in ("rq.worker", "rq.job", "rq.registry"):
         logging.getLogger(name).setLevel(logging.WARNING)  # one event a second says that it did its maintenance
-    with stop_flag(timedelta(seconds=settings.worker_stop_seconds) + _AFTER_HANDING_BACK) as stop:
+    stopping = stop_flag(timedelta(seconds=settings.worker_stop_seconds) + _AFTER_HANDING_BACK)
+    with stopping as stop, observed(f"worker-{queue}", settings):
         prepare(settings, stop)
-        has_ended = False
+        has_ended, loaded = False, threading.Event()
         try:
+            runtime().enter(probed(queue, settings, loaded))
+            layout = runtime().enter(kept_layout(settings, stop))
             load(queue, runtime())
+            loaded.set()
             with _going_on(queue, settings, stop) as going_on:
                 serve(queue, settings, stop, going_on)
                 runtime().settle()
@@ -56,7 +70,17 @@ def main(argv: Sequence[str]) -> int:
         logging.shutdown()
         sys.stderr.flush()
         os._exit(0)
-    return 0
+    return USAGE_ERROR if layout.is_other else 0
+
+
+def check_settings(queue: QueueName, settings: WorkerSettings) -> None:
+    """``ConfigurationError``: a file that the jobs of this queue need cannot be read, or the embedder not be loaded."""
+    if queue != COMPACT_QUEUE:
+        from prefold.embedding import check_embedder
+
+        check_embedder(settings)
+    if queue != EMBED_QUEUE:
+        check_files(settings)
 
 
 def _going_on(

@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future, wait
-from contextlib import AsyncExitStack, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, suppress
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -91,6 +91,10 @@ class Runtime:
             self._cancel(future, tasks)
             raise
         return future.result()
+
+    def enter(self, context: AbstractAsyncContextManager[T]) -> T:
+        """What the context gives; it is left when the runtime closes."""
+        return self.run(self._resources.enter_async_context(context))
 
     def outlives_jobs(
         self, settle: Callable[[], Coroutine[Any, Any, None]], cancel: Callable[[], Awaitable[None]]

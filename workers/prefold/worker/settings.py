@@ -2,11 +2,21 @@
 
 from pydantic import Field
 
-from prefold.config.settings import EmbedderSettings, QueueSettings, RedisSettings, SummarizerSettings, VectorSettings
+from prefold.config.settings import (
+    EmbedderSettings,
+    KeyFileSettings,
+    ProbeSettings,
+    QueueSettings,
+    RedisSettings,
+    SummarizerSettings,
+    VectorSettings,
+)
 from prefold.pricing import AskingSettings
 
 
-class WorkerSettings(RedisSettings, QueueSettings, VectorSettings, EmbedderSettings, SummarizerSettings):
+class WorkerSettings(
+    RedisSettings, QueueSettings, VectorSettings, EmbedderSettings, SummarizerSettings, ProbeSettings, KeyFileSettings
+):
     """Settings of ``prefold worker``, whatever it serves."""
 
     worker_stop_seconds: float = Field(

@@ -8,6 +8,7 @@ import structlog
 from prefold.embedding import Embedder, Matrix, Vector
 from prefold.errors import ConfigurationError, TransientError, UnavailableError
 from prefold.worker.embed_page import Item, names
+from prefold.worker.verdicts import reason_of
 
 log = structlog.get_logger(__name__)
 
@@ -45,7 +46,7 @@ class TurnVectors:
         except Exception as broken:  # noqa: BLE001 (as above)
             raise UnavailableError(f"the embedder refuses every text: {broken}") from error
         self.refused += 1
-        log.error("turn_refused_by_embedder", **names(item.page.work.ref), seq=item.turn.seq, error=str(error))
+        log.error("turn_refused_by_embedder", **names(item.page.work.ref), seq=item.turn.seq, error=reason_of(error))
 
     async def _embed(self, texts: list[str]) -> Matrix:
         return await asyncio.to_thread(self._embedder.embed_documents, texts)

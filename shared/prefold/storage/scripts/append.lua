@@ -1,6 +1,7 @@
 -- append(now, new_incarnation, label, "hard ratio keep idle_ms lead_ms", retention_ms, grace_ms, count, turn…)
 --   -> one string: the incarnation, then 64-bit big-endian integers: version, swaps, tokens, window_tokens, hard,
---      status (0 ok, 1 soft, 2 swapped, 3 degraded), swapped now, and a turn: seq, tokens, duplicate
+--      status (0 ok, 1 soft, 2 swapped, 3 degraded), swapped now (1) + passed the limit (2), and a turn: seq, tokens,
+--      duplicate
 --    | {'conflict' | 'rewound' | 'removed', turn id} | {'gone'} | {'too_large'} | {'changing'}
 -- now, ms, is the caller's clock, good enough for the fast path; here the server's counts, unless now is "=ms" (tests).
 -- A turn: id, digest, tag ("kind role verbatim"), envelope, tokens,
@@ -81,7 +82,7 @@ if fresh > 0 then
 end
 
 -- 2. Store what is new.
-local swapped = false
+local swapped, crossed = false, false
 if fresh > 0 then
   local created = not m
   if created then
@@ -103,10 +104,10 @@ if fresh > 0 then
   m.lead = tonumber(string.match(ARGV[4], '%d+$'))
   note_pace(m, m.log - log_before, now)
   m.updated, m.spoken = now, now
-  local over = m.tok > room(m)
+  crossed = m.tok > room(m)
   swapped = refit(m)
   if asked then m.luver = m.ver end
-  if over then
+  if crossed then
     m.cross = m.cross + 1
     if swapped then m.ready = m.ready + 1 end
   end
@@ -121,7 +122,7 @@ end
 
 -- 3. Answer.
 local answer = { m.inc, struct.pack('>i8i8i8i8i8i8i8', m.ver, m.swaps, served(m, m.tok + m.fix),
-  served(m, m.tok - m.htok), m.hard, STATUS[status], swapped and 1 or 0) }
+  served(m, m.tok - m.htok), m.hard, STATUS[status], (swapped and 1 or 0) + (crossed and 2 or 0)) }
 for _, t in ipairs(turns) do
   answer[#answer + 1] = struct.pack('>i8i8i8', t.seq, served(m, t.tokens), t.new and 0 or 1)
 end

@@ -3,7 +3,7 @@
 -- are remembered, what was to be forgotten is, and with `closed` the session is closed, unless turns came after `head`; it
 -- stays due when it was asked to close since. A late worker never moves the mark back.
 -- `changed`: turns changed meanwhile, and the session is due at once. Twice is harmless.
--- Keys: meta, due. Atomic, because a change of the log must not fall between the check and the mark.
+-- Keys: meta, due, and context and next, which are made as small as they can be at the end. Atomic, because a change of the log must not fall between the check and the mark.
 local now, label, incarnation, what, ms = clock(ARGV[1]), ARGV[2], ARGV[3], ARGV[5], tonumber(ARGV[6])
 local m = load_state()
 if not m or m.inc ~= incarnation then return 'gone' end
@@ -11,6 +11,13 @@ local member = 'remember:' .. life(label, m)
 local function due_at(at)
   redis.call('ZADD', DUE, string.format('%d', at), member)
   m.mdue = 1
+end
+-- A string that was appended to has room for as much again, and a session that ended appends no more.
+local function fit_context_and_next()
+  for i = 5, 6 do
+    local size = redis.call('STRLEN', KEYS[i])
+    if size > 0 and size < FITTED_BYTES then redis.call('SET', KEYS[i], redis.call('GET', KEYS[i]), 'KEEPTTL') end
+  end
 end
 local answer = 'ended'
 if m.chg ~= tonumber(ARGV[4]) then
@@ -31,7 +38,10 @@ else
   redis.call('HSET', META, 'remembered', upto)
   if closed and tonumber(stored[2] or 0) <= head then redis.call('HDEL', META, 'closing') end
   closed = closed and m.head == head
-  if closed then redis.call('HSET', META, 'closed', string.format('%d %d', m.head, now)) end
+  if closed then
+    redis.call('HSET', META, 'closed', string.format('%d %d', m.head, now))
+    fit_context_and_next()
+  end
   local rest = redis.call('HMGET', META, 'closing', 'closed')
   if math.max(m.cov, m.nx) > upto or rest[1] then
     due_at(now)

@@ -15,12 +15,13 @@ from typing import Protocol
 
 import structlog
 
+from prefold.config.settings import Durability, StoreSettings
 from prefold.errors import ConfigurationError, TransientError, UnavailableError
-from prefold.gateway.answers import Durability
-from prefold.gateway.settings import GatewaySettings
-from prefold.storage import Sessions
 from prefold.storage.promises import Promise, promises_of, undurable
 from prefold.storage.server import ServerFacts, read_servers
+from prefold.storage.sessions import Sessions
+
+__all__ = ["Store", "StoreWatch", "watched_store"]
 
 log = structlog.get_logger(__name__)
 
@@ -37,6 +38,10 @@ class Store(Protocol):
 
     async def promised(self) -> Durability:
         """The class of what was just written. ``UnavailableError`` (not_durable) when it is less than was asked for."""
+        ...
+
+    def known(self) -> Durability | None:
+        """``admit`` and ``promised`` by what is known now; None: they have to be asked."""
         ...
 
     async def held(self) -> Durability:
@@ -60,7 +65,7 @@ class StoreWatch:
     """Looks at the servers in the background, and at once when what is known is too old to speak of."""
 
     def __init__(
-        self, sessions: Sessions, settings: GatewaySettings, *, clock: Callable[[], float] = time.monotonic
+        self, sessions: Sessions, settings: StoreSettings, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._sessions = sessions
         self._wanted: Durability = settings.durability
@@ -128,6 +133,16 @@ class StoreWatch:
             raise _not_durable(look.lacking)
         return self._wanted
 
+    def known(self) -> Durability | None:
+        """See ``Store``."""
+        if self._is_full:
+            return None
+        if self._wanted == "durable":
+            look = self._last
+            if look is None or not self._holds(look) or look.lacking or look.replicas < self._needed:
+                return None
+        return self._wanted
+
     async def held(self) -> Durability:
         """See ``Store``."""
         if self._wanted == "fast":
@@ -144,11 +159,14 @@ class StoreWatch:
 
     async def _recent(self) -> _Look:
         last, connections = self._last, self._sessions.connections_made
-        if last is not None and last.connections == connections and self._clock() - last.at < _STALE_SECONDS:
+        if last is not None and self._holds(last):
             return last
         look = await self._look()
         # One that was under way may have begun before the connection was made.
         return look if look.connections == connections else await self._look()
+
+    def _holds(self, look: _Look) -> bool:
+        return look.connections == self._sessions.connections_made and self._clock() - look.at < _STALE_SECONDS
 
     async def _look(self) -> _Look:
         """Looks once for all who ask meanwhile."""
@@ -223,7 +241,7 @@ def _not_durable(lacking: tuple[Promise, ...]) -> UnavailableError:
 
 
 @asynccontextmanager
-async def watched_store(sessions: Sessions, settings: GatewaySettings) -> AsyncIterator[StoreWatch]:
+async def watched_store(sessions: Sessions, settings: StoreSettings) -> AsyncIterator[StoreWatch]:
     """A store that is looked at until the end. Raises what ``StoreWatch.start`` raises."""
     watch = StoreWatch(sessions, settings)
     await watch.start()

@@ -1,0 +1,1 @@
+"""``prefold keys``: makes, lists, rotates and revokes API keys."""

@@ -1,0 +1,1 @@
+"""``prefold plan``: what a load needs, with the arithmetic."""

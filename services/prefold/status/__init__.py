@@ -1,0 +1,1 @@
+"""``prefold status`` and ``prefold top``: what the running parts do."""

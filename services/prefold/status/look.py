@@ -1,0 +1,161 @@
+"""One look at a deployment: its stores, its queues, its gateways. Changes nothing."""
+
+import asyncio
+import math
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Final
+
+import httpx
+from redis.asyncio import Redis
+
+from prefold.config.flags import redacted_url
+from prefold.errors import PrefoldError
+from prefold.jobs import QUEUES, DeadLetters, JobQueue, QueueName, queue_connection
+from prefold.status.gateways import GatewayCounts, counts_of
+from prefold.status.sessions import Seen, Walk
+from prefold.status.settings import StatusSettings, metrics_urls
+from prefold.storage.backlog import DueBacklog, EventBacklog, due_backlog, event_backlog, now_ms_of
+from prefold.storage.client import connect
+from prefold.storage.ingest_letters import IngestLetters
+from prefold.storage.keys import PARTITIONS
+
+__all__ = ["Look", "Looker", "QueueState", "Store", "opened_looker"]
+
+_REPLY_TIMEOUT: Final = timedelta(seconds=2)
+_TENANTS_SECONDS: Final = 60
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """Of one queue."""
+
+    name: QueueName
+    jobs: int
+    """That wait."""
+    workers: int
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """What the sessions' Redis tells."""
+
+    now_ms: int
+    events: EventBacklog
+    due: DueBacklog
+    letters: Mapping[str, int]
+    """Dead letters by kind."""
+
+    @property
+    def event_age_seconds(self) -> float:
+        """Of the oldest event that is not done with."""
+        return self.events.age_seconds(self.now_ms)
+
+    @property
+    def due_age_seconds(self) -> float:
+        """Since the oldest due work is due."""
+        return self.due.age_seconds(self.now_ms)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was found. ``None``: that part does not answer."""
+
+    at: float
+    """Seconds of the Unix clock."""
+    store: Store | None
+    seen: Seen
+    queues: tuple[QueueState, ...] | None
+    gateways: GatewayCounts
+    away: tuple[str, ...] = field(default=())
+    """Why parts do not answer."""
+    partitions: int = PARTITIONS
+
+
+class Looker:
+    """Looks as often as it is asked to."""
+
+    def __init__(
+        self,
+        client: Redis,
+        jobs: JobQueue,
+        web: httpx.AsyncClient,
+        settings: StatusSettings,
+        addresses: Mapping[str, str],
+    ) -> None:
+        self._client = client
+        self._jobs = jobs
+        self._web = web
+        self._urls = metrics_urls(settings)
+        self._addresses = addresses
+        self._tenants: Sequence[str] = ()
+        self._tenants_at = -math.inf
+        self._walk = Walk(client, settings.near_limit_percent / 100)
+
+    async def look(self, sessions: int) -> Look:
+        """Asks all parts at once; of the sessions so many more are looked at. Never raises."""
+        store, queues, gateways = await asyncio.gather(
+            self._store(sessions), asyncio.to_thread(self._queues), counts_of(self._web, self._urls)
+        )
+        away = [one for one in (store, queues) if isinstance(one, str)]
+        if gateways.answered < gateways.asked:
+            away.append(f"{gateways.asked - gateways.answered} of {gateways.asked} gateways do not give /metrics")
+        return Look(
+            at=time.time(),
+            store=None if isinstance(store, str) else store,
+            seen=self._walk.seen,
+            queues=None if isinstance(queues, str) else queues,
+            gateways=gateways,
+            away=tuple(away),
+        )
+
+    async def _store(self, sessions: int) -> Store | str:
+        try:
+            found = await self._read_store()
+            if sessions:
+                await self._walk.advance(sessions)
+        except PrefoldError as error:
+            return f"sessions {self._addresses['sessions']}: {error.detail}"
+        return found
+
+    async def _read_store(self) -> Store:
+        now_ms = await now_ms_of(self._client)
+        letters = Counter[str](letter.kind for letter in await DeadLetters(self._client).letters())
+        if number := await self._ingest_letters():
+            letters["ingest"] = number
+        return Store(
+            now_ms=now_ms,
+            events=await event_backlog(self._client),
+            due=await due_backlog(self._client, now_ms),
+            letters=letters,
+        )
+
+    async def _ingest_letters(self) -> int:
+        """Who has any is found by a walk through all keys: once a minute."""
+        ingest = IngestLetters(self._client)
+        if time.monotonic() - self._tenants_at > _TENANTS_SECONDS:
+            self._tenants, self._tenants_at = await ingest.tenants(), time.monotonic()
+        return await ingest.number(self._tenants) if self._tenants else 0
+
+    def _queues(self) -> tuple[QueueState, ...] | str:
+        try:
+            return tuple(QueueState(name, self._jobs.depth(name), self._jobs.workers(name)) for name in QUEUES)
+        except PrefoldError as error:
+            return f"queue {self._addresses['queue']}: {error.detail}"
+
+
+@asynccontextmanager
+async def opened_looker(settings: StatusSettings) -> AsyncIterator[Looker]:
+    """With connections of its own, closed at the end. Opens none before it looks."""
+    addresses = {"sessions": redacted_url(settings.redis_url), "queue": redacted_url(settings.queue_url)}
+    async with AsyncExitStack() as stack:
+        connecting = connect(settings.redis_url, max_connections=4, timeout=_REPLY_TIMEOUT, retries=0)
+        client = await stack.enter_async_context(connecting)
+        queue = queue_connection(settings.queue_url, reply_timeout=_REPLY_TIMEOUT, retries=0)
+        jobs = stack.enter_context(closing(JobQueue(queue)))
+        web = await stack.enter_async_context(httpx.AsyncClient())
+        yield Looker(client, jobs, web, settings, addresses)

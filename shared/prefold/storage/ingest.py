@@ -1,0 +1,164 @@
+"""Turns that backends publish by ``XADD``: one stream a tenant, read by one reader at a time.
+
+Nothing is assigned to a reader: an entry is in the stream until its turn is stored, and a reader begins at the first
+one. So a crash anywhere repeats entries, which the append script knows by their ids, and loses none.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from redis.asyncio import Redis
+
+from prefold.storage import limits
+from prefold.storage.client import redis_failures
+from prefold.storage.command_logs import CommandLogs
+from prefold.storage.keys import TenantKeys
+from prefold.storage.routing import check_reach, is_out_of_reach
+from prefold.storage.scripts import script
+
+__all__ = ["IngestEntry", "IngestStreams", "LeaseHeld", "Waiting"]
+
+_LOOKED_AT = 500
+"""Entries of one step of an erasure."""
+_IDS_AT_ONCE = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class IngestEntry:
+    """One entry as it stands in the stream."""
+
+    id: str
+    size_bytes: int
+    """Of all its names and values."""
+    session: bytes
+    """Its last field of that name, if that may be a name; else empty."""
+    fields: tuple[tuple[bytes, bytes], ...]
+    """In order, doubled ones too; empty when the entry is larger than the reader asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaseHeld:
+    """Another reader has the stream."""
+
+    for_ms: int
+    """Unless it takes more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """What stands in a tenant's stream."""
+
+    tenant: str
+    entries: int
+    oldest_ms: int
+    """When the oldest was published, by the clock of the stream's server; 0 without any."""
+
+
+class IngestStreams:
+    """The ingest streams of tenants. Every call may raise ``UnavailableError``."""
+
+    def __init__(self, client: Redis) -> None:
+        self._client = client
+        self._logs = CommandLogs(client)
+
+    async def lengths(self, tenants: Sequence[str]) -> list[int]:
+        """Entries that wait, a tenant each; 0 too for streams on a server of a cluster that is away, unless all are."""
+        if not tenants:
+            return []
+        with redis_failures():
+            async with self._client.pipeline(transaction=False) as pipe:
+                for tenant in tenants:
+                    pipe.xlen(TenantKeys.of(tenant).ingest)
+                replies: list[Any] = await pipe.execute(raise_on_error=False)
+            check_reach(replies)
+        return [0 if is_out_of_reach(one) else _checked(one) for one in replies]
+
+    async def waiting(self, tenants: Sequence[str]) -> list[Waiting]:
+        """What stands in each stream now, for whoever watches."""
+        lengths = await self.lengths(tenants)
+        with redis_failures():
+            async with self._client.pipeline(transaction=False) as pipe:
+                for tenant in tenants:
+                    pipe.xrange(TenantKeys.of(tenant).ingest, count=1)
+                first: list[Any] = await pipe.execute(raise_on_error=False) if tenants else []
+        oldest = [int(one[0][0].split(b"-")[0]) if isinstance(one, list) and one else 0 for one in first]
+        return [Waiting(*each) for each in zip(tenants, lengths, oldest, strict=True)]
+
+    async def take(
+        self,
+        tenant: str,
+        owner: str,
+        *,
+        after: str = "",
+        count: int,
+        most_bytes: int,
+        most_entry_bytes: int,
+        lease: timedelta,
+    ) -> list[IngestEntry] | LeaseHeld:
+        """Takes the lease, or keeps it, and gives the entries behind ``after``; they stay in the stream."""
+        keys = TenantKeys.of(tenant)
+        used_ms = limits.milliseconds(limits.INGEST_USED)
+        args = (owner, limits.milliseconds(lease), after, count, most_bytes, most_entry_bytes, used_ms)
+        reply = await self._run("take_ingest", (keys.ingest, keys.ingest_lease, keys.ingest_used), args)
+        if reply and reply[0] == b"held":
+            return LeaseHeld(int(reply[1]))
+        return [_entry(*one) for one in reply]
+
+    async def give_back(self, tenant: str, owner: str) -> None:
+        """Ends the lease, if it is the owner's."""
+        keys = TenantKeys.of(tenant)
+        given = (keys.ingest, keys.ingest_lease, keys.ingest_used)
+        await self._run("take_ingest", given, [owner, 0, "", 0, 0, 0, 0])
+
+    async def was_used(self, tenant: str) -> bool:
+        """Whether the files of the stream's server may hold words that were published on it."""
+        keys = TenantKeys.of(tenant)
+        with redis_failures():
+            return bool(await self._client.exists(keys.ingest, keys.ingest_used))
+
+    async def drop(self, tenant: str, entry_ids: Sequence[str]) -> None:
+        """Takes out entries whose turns are stored. Twice is harmless."""
+        for start in range(0, len(entry_ids), _IDS_AT_ONCE):
+            part = entry_ids[start : start + _IDS_AT_ONCE]
+            await self._run("drop_ingest", (TenantKeys.of(tenant).ingest,), part)
+
+    async def forget(self, tenant: str, session: str) -> int:
+        """Removes what waits for an erased session, and what the server's log of slow commands quotes; how many entries.
+
+        What is published from now on stays: it may be for a new life of the session.
+        """
+        removed = await self._look(tenant, session, remove=True)
+        await self._logs.forget(TenantKeys.of(tenant).ingest)
+        return removed
+
+    async def count(self, tenant: str, session: str) -> int:
+        """Entries that wait for the session."""
+        return await self._look(tenant, session, remove=False)
+
+    async def _look(self, tenant: str, session: str, *, remove: bool) -> int:
+        keys, total = (TenantKeys.of(tenant).ingest,), 0
+        after: bytes | str = ""
+        upto: bytes | str = ""
+        while True:
+            args: list[str | bytes | int] = [session, after, upto, _LOOKED_AT, int(remove)]
+            found, after, upto = await self._run("forget_waiting", keys, args)
+            total += int(found)
+            if not after:
+                return total
+
+    async def _run(self, name: str, keys: Sequence[str], args: Sequence[str | bytes | int]) -> Any:
+        with redis_failures():
+            return await script(name).run(self._client, keys, args)
+
+
+def _entry(entry_id: bytes, size: int, session: bytes, flat: Sequence[bytes]) -> IngestEntry:
+    return IngestEntry(entry_id.decode(), size, session, tuple(zip(flat[::2], flat[1::2], strict=True)))
+
+
+def _checked(reply: Any) -> int:
+    if isinstance(reply, Exception):
+        with redis_failures():
+            raise reply
+    return int(reply)

@@ -1,0 +1,1 @@
+"""Metrics, names of log events, and traces of all processes."""

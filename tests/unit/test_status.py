@@ -1,0 +1,175 @@
+"""What ``prefold status`` and ``prefold top`` make of what they found."""
+
+import io
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from prefold.errors import ConfigurationError
+from prefold.status.frame import Frame
+from prefold.status.gateways import GatewayCounts, sums_of
+from prefold.status.look import Look, QueueState, Store
+from prefold.status.main import top
+from prefold.status.report import as_json, as_text
+from prefold.status.sessions import Seen
+from prefold.status.troubles import troubles_of
+from prefold.storage.backlog import DueBacklog, EventBacklog
+from prefold.storage.fullness import Fullness
+
+NOW_MS = 1_000_000
+
+
+def fullness(tokens: int, *, standby: bool = False, degraded: bool = False, session: str = "s") -> Fullness:
+    return Fullness("acme", session, tokens, 1_000, standby, degraded, 2, 1)
+
+
+def seen(*found: Fullness) -> Seen:
+    made = Seen(is_whole=True)
+    made.add(found, 0.8)
+    return made
+
+
+def store(
+    *, event_age: float = 0, due_age: float = 0, letters: Mapping[str, int] | None = None, unread: int = 0
+) -> Store:
+    return Store(
+        now_ms=NOW_MS,
+        events=EventBacklog(unread, 0, NOW_MS - int(event_age * 1000), 1),
+        due=DueBacklog({"embed": 3}, NOW_MS - int(due_age * 1000), 2),
+        letters=letters or {},
+    )
+
+
+def look(**changed: object) -> Look:
+    well = Look(
+        at=100.0,
+        store=store(),
+        seen=seen(fullness(900, standby=True), fullness(10)),
+        queues=(QueueState("embed", 4, 1), QueueState("compact", 0, 1), QueueState("memory", 0, 1)),
+        gateways=GatewayCounts(1, 1, turns=100),
+    )
+    return replace(well, **changed)  # type: ignore[arg-type]
+
+
+def exposed(ready: int, missing: int) -> str:
+    return (
+        "# TYPE prefold_limit_crossings_total counter\n"
+        f'prefold_limit_crossings_total{{standby="ready"}} {ready}\n'
+        f'prefold_limit_crossings_total{{standby="missing"}} {missing}\n'
+        "# TYPE prefold_http_requests_total counter\n"
+        'prefold_http_requests_total{method="GET",route="/x",status="503"} 2\n'
+        'prefold_http_requests_total{method="GET",route="/x",status="200"} 5\n'
+    )
+
+
+def test_the_ratio_of_several_gateways_is_that_of_their_sums() -> None:
+    counts = sums_of([exposed(1, 0), exposed(1, 98)], asked=3)
+    assert counts.standby_ready_ratio == 0.02  # the mean of their ratios would be 0.505
+    assert (counts.answered, counts.asked) == (2, 3)
+    assert (counts.requests, counts.failures) == (14, 4)
+
+
+def test_without_a_crossing_there_is_no_ratio() -> None:
+    assert sums_of([exposed(0, 0)], 1).standby_ready_ratio is None
+    assert seen().standby_ready_ratio is None
+
+
+@pytest.mark.parametrize(
+    ("changed", "word"),
+    [
+        ({"store": store(event_age=61)}, "an event waits for 61 s"),
+        ({"store": store(due_age=301)}, "overdue for 301 s"),
+        ({"store": store(letters={"compact": 2})}, "2 pieces of work were set aside"),
+        ({"queues": (QueueState("memory", 0, 0),)}, "nobody serves the queue memory"),
+        ({"gateways": GatewayCounts(1, 1, over_limit_reads=1)}, "1 contexts were served over their limit"),
+        ({"store": None, "away": ("sessions redis://x: does not answer",)}, "does not answer"),
+    ],
+)
+def test_what_is_wrong_is_said_with_what_to_do(changed: dict[str, object], word: str) -> None:
+    assert troubles_of(look()) == []
+    found = look(**changed)
+    [trouble] = troubles_of(found)
+    assert word in trouble
+    assert as_text(found).splitlines()[-1] == "1 not as it should be"
+    assert json.loads(as_json(found))["troubles"] == [trouble]
+
+
+def test_what_is_late_by_moments_is_well() -> None:
+    assert troubles_of(look(store=store(event_age=59, due_age=299))) == []
+
+
+def test_the_fullest_sessions_come_first_and_are_counted() -> None:
+    found = seen(fullness(100), fullness(850), fullness(990, standby=True), fullness(1_000, degraded=True))
+    assert [one.tokens for one in found.fullest] == [1_000, 990, 850, 100]
+    assert (found.sessions, found.near, found.near_without_standby, found.degraded) == (4, 3, 2, 1)
+    assert found.standby_ready_ratio == 0.5
+
+
+def test_a_part_that_does_not_answer_is_null() -> None:
+    told = json.loads(as_json(look(store=None, queues=None, away=("a", "b"))))
+    assert (told["ok"], told["events"], told["due"], told["dead_letters"], told["queues"]) == (False, *[None] * 4)
+
+
+def drawn(frame: Frame, width: int, height: int) -> list[str]:
+    out = io.StringIO()
+    console = Console(file=out, width=width, height=height, force_terminal=False)
+    console.print(frame)
+    return out.getvalue().splitlines()
+
+
+def frame_of(*looks: Look) -> Frame:
+    frame = Frame()
+    for one in looks:
+        frame.take(one)
+    return frame
+
+
+MANY = seen(*(fullness(900 - number, session=f"{'long-name-' * 20}{number}") for number in range(60)))
+WORST = look(
+    seen=MANY,
+    store=store(event_age=100, due_age=400, letters={"compact": 1}),
+    queues=tuple(QueueState(name, 5, 0) for name in ("embed", "compact", "memory")),
+    gateways=GatewayCounts(9, 1, over_limit_reads=1),
+)
+
+
+@pytest.mark.parametrize("shown", [look(), look(seen=MANY), WORST], ids=["well", "many", "worst"])
+@pytest.mark.parametrize(("width", "height"), [(80, 24), (200, 60), (40, 18)])
+def test_the_picture_fits_its_screen(shown: Look, width: int, height: int) -> None:
+    lines = drawn(frame_of(shown), width, height)
+    assert len(lines) <= height
+    assert max(map(len, lines)) <= width
+    assert lines[-1].startswith("q or Ctrl-C ends")
+    assert lines[0].startswith("prefold")
+
+
+def test_a_larger_screen_shows_more_sessions() -> None:
+    small, large = (
+        sum("long-name" in line for line in drawn(frame_of(look(seen=MANY)), 80, rows)) for rows in (24, 50)
+    )
+    assert small >= 8
+    assert large >= small + 26
+
+
+def test_the_rate_is_that_between_two_looks() -> None:
+    later = look(at=102.0, gateways=GatewayCounts(1, 1, turns=150))
+    assert "25.0 turns/s" in drawn(frame_of(look(), later), 80, 24)[1]
+    assert "- turns/s" in drawn(frame_of(look()), 80, 24)[1]
+    restarted = look(at=102.0, gateways=GatewayCounts(1, 1, turns=3))
+    assert "- turns/s" in drawn(frame_of(look(), restarted), 80, 24)[1]
+
+
+def test_a_name_cannot_write_to_the_terminal() -> None:
+    found = look(seen=seen(fullness(900, session="a\x1b[2J\nb")))
+    for text in (as_text(found), "\n".join(drawn(frame_of(found), 80, 24))):
+        assert "\x1b" not in text
+        assert "\\x1b[2J" in text
+
+
+def test_top_refuses_where_there_is_no_terminal_and_says_what_to_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdout", io.StringIO())
+    with pytest.raises(ConfigurationError, match="prefold status"):
+        top([])

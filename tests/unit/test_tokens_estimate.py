@@ -1,0 +1,81 @@
+"""The estimate of the base installation: never below the exact count over a context, and not far above it."""
+
+import json
+import os
+import statistics
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from prefold.conversation import prepare_turn
+from prefold.tokens import TokenCounter, load_counter
+from prefold.tokens.at_hand import counter_at_hand
+from prefold.tokens.estimate import EstimatingCounter
+
+ROOT = Path(__file__).parents[2]
+DATA = Path(os.environ.get("PREFOLD_DATA", ROOT.parent / "shared" / "data"))
+HELD_OUT = sorted([*(ROOT / "bench" / "recall" / "heldout").glob("*.jsonl"), ROOT / "examples" / "support.jsonl"])
+"""Conversations of the repository, on which nothing was fitted."""
+LEAST = 1_000
+"""Tokens of the smallest context that a limit allows."""
+
+
+def ratios(path: Path) -> Iterator[float]:
+    """Of each context of the conversation from so many tokens on: the estimate by the exact count."""
+    counters: list[TokenCounter] = [EstimatingCounter(), load_counter()]
+    totals = [0, 0]
+    for line in path.read_text("utf-8").splitlines():
+        turn = {
+            name: value for name, value in json.loads(line).items() if name in ("id", "role", "content", "tool_calls")
+        }
+        for place, counter in enumerate(counters):
+            totals[place] += prepare_turn(turn, 0, counter, lambda: "x").tokens
+        if totals[1] >= LEAST:
+            yield totals[0] / totals[1]
+
+
+@pytest.mark.parametrize("path", HELD_OUT, ids=lambda path: path.stem)
+def test_no_context_of_a_conversation_is_estimated_below_its_count(path: Path) -> None:
+    found = list(ratios(path))
+    assert min(found) >= 1
+    assert statistics.median(found) < 1.5
+
+
+@pytest.mark.long
+@pytest.mark.timeout(300)
+def test_the_same_of_real_conversations_of_many_kinds() -> None:
+    if not DATA.is_dir():
+        pytest.skip(f"no conversations in {DATA}: PREFOLD_DATA names their folder")
+    by_file = {path.name: list(ratios(path)) for path in sorted(DATA.glob("*.jsonl"))}
+    below = {name: min(found) for name, found in by_file.items() if found and min(found) < 1}
+    assert by_file
+    assert below == {}
+    middle = statistics.median(one for found in by_file.values() for one in found)
+    print(f"estimate / exact: median {middle:.3f}, least {min(map(min, filter(None, by_file.values()))):.3f}")  # noqa: T201
+    assert middle < 1.10
+
+
+HOSTILE: list[Any] = [
+    ("", 0),
+    ("a", 1),
+    ("    " * 400, 1),
+    ("\n" * 5000, 1),
+    ("\ud800 lone", 1),
+    ("漢字" * 2000, 2000),
+    ("👩‍👩‍👧" * 300, 300),
+    ("x" * 100_000, 10_000),
+]
+
+
+@pytest.mark.parametrize(("text", "least"), HOSTILE, ids=range(len(HOSTILE)))
+def test_any_text_has_a_count_that_grows_with_it(text: str, least: int) -> None:
+    assert EstimatingCounter().count(text) >= least
+    assert EstimatingCounter().count(text + " and more") >= EstimatingCounter().count(text)
+
+
+def test_with_every_package_installed_tokens_are_counted_exactly() -> None:
+    counter, kind = counter_at_hand()
+    assert kind == "exact"
+    assert counter.count("Hello there") == 2
