@@ -100,7 +100,7 @@ def _turn(turn_id: str, text: str) -> Any:
 
 @pytest.fixture
 async def bench(redis_url: str, vectors: RunningVectors) -> AsyncIterator[Bench]:
-    """One collection for all tests: each has a session of its own life in it."""
+    """One collection for all tests, empty at the start of each: what another left would take places of the hits."""
     fake = FakeEmbedder()
     embedder: InBackground[Embedder] = InBackground("embedder", lambda: fake)
     second = timedelta(seconds=2)
@@ -115,6 +115,9 @@ async def bench(redis_url: str, vectors: RunningVectors) -> AsyncIterator[Bench]
         ):
             await embedder.get()
             await index.ensure()
+            async with httpx.AsyncClient() as client:
+                path = f"{vectors.url}/collections/{index.collection}/points/delete"
+                (await client.post(path, params={"wait": "true"}, json={"filter": {}})).raise_for_status()
             gateway = EmbeddedTurns(VectorServer(transport), embedder)
             yield Bench(sessions, index, gateway, Finder(sessions, gateway, embedder, executor), vectors.url)
 
