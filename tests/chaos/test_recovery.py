@@ -78,7 +78,12 @@ class Place:
             found = [int(pid) for pid in self.queue.lrange(HELD, 0, -1)]
             return found if len(found) >= count else []
 
-        return await wait_until_async("an engine holds", there, timeout=30)
+        try:
+            return await wait_until_async("an engine holds", there, timeout=30)
+        except AssertionError as error:
+            for log in sorted(self._folder.rglob("*.log")):
+                error.add_note(f"{log.parent.name}/{log.name}: " + log.read_text("utf-8", "replace")[-4_000:])
+            raise
 
     def let_go(self, count: int = 1) -> None:
         self.queue.rpush(GO, *range(count))
