@@ -141,7 +141,7 @@ def test_a_flag_that_does_not_exist_or_is_no_number_is_refused() -> None:
 
 def test_unit_costs_may_be_given_by_file_and_by_hand(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = tmp_path / "mine.toml"
-    units = {field.name: 1.0 for field in dataclasses.fields(UnitCosts)}
+    units = {field.name: 1.0 for field in dataclasses.fields(UnitCosts)} | {"after_swap_share": 0.5}
     table = "\n".join(f"{name} = {value}" for name, value in units.items())
     file.write_text(
         f'[measured]\ndate = "d"\nprocessor = "p"\nturn_bytes = 600\nturns = 60\n[units]\n{table}\n', "utf-8"
@@ -156,6 +156,18 @@ def test_unit_costs_may_be_given_by_file_and_by_hand(tmp_path: Path, capsys: pyt
             load_unit_costs(file)
     with pytest.raises(ConfigurationError, match="no such unit cost"):
         load_unit_costs(None, {"wheels": 4.0})
+
+
+@pytest.mark.parametrize("silly", ["bytes_per_token=0", "read_text_bytes=0", "after_swap_share=1"])
+def test_a_unit_cost_that_nothing_can_be_divided_by_is_refused(silly: str) -> None:
+    with pytest.raises(ConfigurationError, match=silly.partition("=")[0]):
+        main(["--turns-per-session", "5000", "--unit", silly])
+
+
+def test_a_request_is_never_smaller_than_its_turn() -> None:
+    costs = dataclasses.replace(ROUND.costs, http_append_bytes=1)
+    found = planned(checked({"turn_bytes": 100.0}), dataclasses.replace(ROUND, costs=costs), None)
+    assert found.value("network", "into gateways") == pytest.approx(1.0)
 
 
 def test_each_line_of_text_and_json_says_its_arithmetic(capsys: pytest.CaptureFixture[str]) -> None:

@@ -287,7 +287,7 @@ def _network(sheet: Sheet, load: Workload, measured: Measured) -> None:
     costs, turns, reads = measured.costs, sheet.value("load", "turns"), sheet.value("load", "reads")
     sheet.begin("network")
     scale = load.turn_bytes / measured.turn_bytes
-    body = costs.http_append_bytes - measured.turn_bytes + load.turn_bytes
+    body = max(0.0, costs.http_append_bytes - measured.turn_bytes) + load.turn_bytes
     sheet.note("into gateways", turns * body / 1e6, "MB/s", f"{told(turns)} turns/s × {told(body)} B")
     window = min(load.turns_per_session * load.turn_bytes, load.limit_tokens * costs.bytes_per_token)
     context = costs.http_read_bytes / costs.read_text_bytes * window

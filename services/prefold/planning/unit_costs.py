@@ -13,6 +13,13 @@ from prefold.errors import ConfigurationError
 __all__ = ["UnitCosts", "load_unit_costs"]
 
 _MOST = 1e12
+_BOUNDS = {
+    "bytes_per_token": (0.01, _MOST),
+    "read_text_bytes": (1.0, _MOST),
+    "turn_bytes": (1.0, _MOST),
+    "after_swap_share": (0.0, 0.99),
+}
+"""Of what is divided by, and of the share of which a part has to be left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,11 +121,12 @@ def _name(path: Path | None) -> str:
 
 
 def _number(name: str, value: object, path: Path | None) -> float:
+    least, most = _BOUNDS.get(name, (0.0, _MOST))
     if (
         isinstance(value, bool)
         or not isinstance(value, int | float)
         or not math.isfinite(value)
-        or not 0 <= value < _MOST
+        or not least <= value <= most
     ):
-        raise ConfigurationError(f"{_name(path)}: {name} must be a number from 0, not {value!r}")
+        raise ConfigurationError(f"{_name(path)}: {name} must be a number from {least:g} to {most:g}, not {value!r}")
     return float(value)
