@@ -1,7 +1,10 @@
 """The lean client and redis-py answer alike, and the lean one rides through what a server does to it."""
 
 import asyncio
+import socket
+import threading
 import time
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -110,6 +113,41 @@ async def test_a_server_that_is_gone_is_reported_soon() -> None:
     with pytest.raises(OSError, match="No such file"):
         async with asyncio.timeout(5):
             await client.execute(("PING",))
+
+
+async def test_a_server_that_hangs_up_as_soon_as_it_is_met_is_reported_and_not_waited_for() -> None:
+    """As a load balancer does whose servers are away, or a server with too many clients."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def hang_up() -> None:
+            with suppress(OSError):
+                while True:
+                    listener.accept()[0].close()
+
+        meeting = threading.Thread(target=hang_up, daemon=True)
+        meeting.start()
+        client = HotClient(f"redis://127.0.0.1:{listener.getsockname()[1]}", pauses=(0, 0))
+        for _ in range(5):
+            async with asyncio.timeout(5):
+                with pytest.raises(exceptions.ConnectionError):
+                    await client.execute(("GET", "a"))
+        client.close()
+        listener.shutdown(socket.SHUT_RDWR)
+    meeting.join()
+
+
+async def test_a_server_with_too_many_clients_is_away_and_not_broken() -> None:
+    with running_redis() as server:
+        async with Redis.from_url(server.url) as first:
+            await first.config_set("requirepass", "secret")
+            await first.config_set("maxclients", 1)
+            client = HotClient(server.url.replace("//", "//:secret@"), pauses=(0, 0))
+            for _ in range(5):
+                with pytest.raises(exceptions.ConnectionError):
+                    await client.execute(("GET", "a"))
+            await first.config_set("maxclients", 100)
+            assert await client.execute(("GET", "a")) is None
+            client.close()
 
 
 async def test_a_frozen_server_is_given_up_after_the_timeout() -> None:

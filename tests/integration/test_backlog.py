@@ -2,17 +2,19 @@
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from redis.asyncio import Redis
 
 from prefold.dispatcher.lag import Lag
+from prefold.errors import UnavailableError
 from prefold.status.sessions import Walk
 from prefold.storage import Sessions, connect_sessions
 from prefold.storage.backlog import due_backlog, event_backlog, now_ms_of
 from prefold.storage.events import TurnEvents
 from prefold.storage.fullness import fullness_of
-from prefold.storage.keys import PARTITIONS, PartitionKeys
+from prefold.storage.keys import PARTITIONS, PartitionKeys, partition_of
 from prefold.storage.types import SessionOptions
 from prefold.telemetry.metrics import exposition
 from tests.support.metrics import Scrape
@@ -130,3 +132,29 @@ async def test_a_dispatcher_sets_its_gauges_from_one_look(sessions: Sessions) ->
     assert told.value("prefold_queue_workers", queue="memory") == 2
     assert told.value("prefold_dead_letters") == 0
     assert told.value("prefold_lag_read_timestamp_seconds") > 1_000_000_000
+
+
+class NoQueues(Queues):
+    """One that is away."""
+
+    def depth(self, queue: str) -> int:
+        raise UnavailableError("the queue does not answer")
+
+
+async def test_the_sessions_lag_is_told_while_the_queue_is_away(sessions: Sessions) -> None:
+    await TurnEvents(sessions.client).ensure_groups()
+    await append(sessions, "one", 5)
+    with pytest.raises(UnavailableError):
+        await Lag(sessions.client, NoQueues(), timedelta(seconds=5)).read()
+    assert Scrape(exposition().decode()).value("prefold_events_pending") == 5
+
+
+async def test_unread_events_that_the_server_cannot_count_are_looked_for(sessions: Sessions) -> None:
+    await TurnEvents(sessions.client).ensure_groups()
+    await append(sessions, "one", 3)
+    key = PartitionKeys.of(partition_of("acme", "one")).events
+    entries: Any = await sessions.client.xrange(key)
+    await sessions.client.xdel(key, entries[1][0])
+    assert (await sessions.client.xinfo_groups(key))[0]["lag"] is None
+    events = await event_backlog(sessions.client)
+    assert (events.oldest_ms, events.partitions) == (int(entries[0][0].split(b"-")[0]), 1)

@@ -5,11 +5,13 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 
 import pytest
 from redis import Redis
 
 from prefold.client import AsyncPrefold, Prefold, RetryPolicy
+from prefold.client.direct.blocking_redis import connect_blocking
 from prefold.errors import (
     ConfigurationError,
     InvalidInputError,
@@ -115,6 +117,49 @@ def test_a_store_of_another_layout_is_not_written_to(redis_url: str) -> None:
         admin.delete("pf1:layout")
 
 
+@pytest.mark.parametrize("read", ["session", "context", "turns", "state"])
+def test_a_store_of_another_layout_is_not_read_either(redis_url: str, read: str) -> None:
+    with Redis.from_url(redis_url) as admin:
+        with Prefold.direct(redis_url) as client:
+            client.append("s", "user", "Hello")
+        admin.set("pf1:layout", "999", px=60_000)
+        with Prefold.direct(redis_url) as client, pytest.raises(ConfigurationError, match="999"):
+            getattr(client, read)("s")
+        admin.delete("pf1:layout")
+
+
+def test_a_client_under_which_the_layout_changes_stops_writing_once_it_looks_again(redis_url: str) -> None:
+    with Redis.from_url(redis_url) as admin, Prefold.direct(redis_url) as client:
+        client.append("s", "user", "Hello")
+        admin.set("pf1:layout", "999", px=60_000)
+        admin.execute_command("CLIENT KILL TYPE normal SKIPME yes")  # behind a new connection may be another server
+        with pytest.raises(ConfigurationError, match="999"):
+            client.append("s", "user", "Hello")
+        before = admin.dbsize()
+        with pytest.raises(ConfigurationError, match="999"):
+            client.append("another", "user", "Hello")
+        assert admin.dbsize() == before
+        admin.delete("pf1:layout")
+        assert client.append("s", "user", "Hello").turns
+
+
+async def test_a_client_that_was_closed_opens_no_connection_again(redis_url: str) -> None:
+    client, blocking = AsyncPrefold.direct(redis_url), Prefold.direct(redis_url)
+    await client.append("s", "user", "Hello")
+    blocking.append("s", "user", "Hello")
+    for _ in range(2):
+        await client.aclose()
+        blocking.close()
+    with pytest.raises(RuntimeError, match="closed"):
+        await client.append("s", "user", "Hello")
+    with pytest.raises(RuntimeError, match="closed"):
+        await client.context("s")
+    with pytest.raises(RuntimeError, match="closed"):
+        blocking.append("s", "user", "Hello")
+    with pytest.raises(RuntimeError, match="closed"):
+        blocking.context("s")
+
+
 def test_tenants_are_apart_and_their_names_are_checked(redis_url: str) -> None:
     with Prefold.direct(redis_url, tenant="acme") as acme, Prefold.direct(redis_url, tenant="other") as other:
         acme.append("s", "user", "Hello", id="a")
@@ -157,6 +202,21 @@ def test_threads_share_a_client_and_every_turn_gets_a_number_of_its_own(redis_ur
     with Prefold.direct(redis_url) as client, ThreadPoolExecutor(8) as threads:
         answers = list(threads.map(lambda n: client.append("s", "user", f"turn {n}"), range(80)))
     assert sorted(answer.turns[0].seq for answer in answers) == list(range(1, 81))
+
+
+def test_threads_draw_incarnations_of_their_own(redis_url: str) -> None:
+    """A generator would refuse a second thread while one is in it."""
+    often, before = 1e-6, sys.getswitchinterval()
+    _, sessions = connect_blocking(redis_url, 1.0, timedelta(seconds=1))
+    sys.setswitchinterval(often)
+    try:
+        with ThreadPoolExecutor(4) as threads:
+            drawn = list(threads.map(lambda _: [next(sessions._incarnations) for _ in range(2_000)], range(8)))
+    finally:
+        sys.setswitchinterval(before)
+    found = [one for part in drawn for one in part]
+    assert len(set(found)) == len(found) == 16_000
+    assert {len(one) for one in found} == {12}
 
 
 def test_a_forked_process_goes_on_with_the_client_that_it_inherits(redis_url: str) -> None:

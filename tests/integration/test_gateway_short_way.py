@@ -321,6 +321,44 @@ async def test_requests_in_one_piece_are_answered_in_their_order(redis_url: str)
         assert gateway.in_flight == 0
 
 
+async def test_what_is_no_http_behind_a_request_does_not_cost_the_others_the_stores_connection(redis_url: str) -> None:
+    """The refusal ends the connection while the store is still asked; the answer that comes has no place to go."""
+    async with short_way(redis_url) as gateway:
+        await gateway.send(post(turn(1)))
+        hot = gateway.served.sessions._hot
+        assert isinstance(hot, HotClient)
+        before = hot.connections_made
+        (refused,) = await gateway.send(post(turn(1, "something else")) + b"\x00no request\r\n\r\n")
+        assert (refused.status, json.loads(refused.body)["code"]) == (400, "malformed_http")
+        await wait_until_async("it has ended", lambda: asyncio.sleep(0, gateway.in_flight == 0))
+        assert (await gateway.send(get()))[0].status == 200
+        assert hot.connections_made == before
+
+
+async def test_nothing_is_answered_behind_a_refusal_and_nothing_breaks(
+    redis_url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with short_way(redis_url) as gateway:
+        for before in (get("/livez"), get("/livez") * 3, get() + get("/livez")):
+            reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
+            writer.write(before + b"\x00no request\r\n\r\n")
+            async with asyncio.timeout(10):
+                said = await reader.read()
+            writer.close()
+            assert (said.count(b"HTTP/1.1 "), said[:12]) == (1, b"HTTP/1.1 400")
+        await wait_until_async("it has ended", lambda: asyncio.sleep(0, gateway.in_flight == 0))
+    assert "Exception in ASGI application" not in caplog.text
+
+
+@pytest.mark.parametrize("target", ["http://a:99999/turns", "http://turns"])
+async def test_a_target_that_is_none_is_refused_whether_it_comes_whole_or_not(redis_url: str, target: str) -> None:
+    async with short_way(redis_url) as gateway:
+        whole = post(turn(1), target)
+        for pieces in ((whole,), (whole[:-5], whole[-5:])):
+            (refused,) = await gateway.send(*pieces)
+            assert (refused.status, json.loads(refused.body)["code"]) == (400, "malformed_http")
+
+
 async def test_many_connections_share_round_trips_and_lose_nothing(redis_url: str) -> None:
     async with short_way(redis_url) as gateway:
 

@@ -23,6 +23,7 @@ QUOTAS = {
     "slow": {"turns_per_second": 2},
     "small": {"tokens_per_day": 300},
     "few": {"sessions": 1},
+    "one": {"sessions": 1},
 }
 
 
@@ -185,6 +186,26 @@ def test_another_session_than_the_tenant_may_have_is_refused_however_it_is_begun
     assert append(connection, key, "s1")[0] == 201
     assert ask(connection, key, "DELETE", "/v1/sessions/s1")[0] == 200
     assert append(connection, key, "s2")[0] == 201
+    connection.close()
+
+
+def test_a_session_that_was_refused_takes_no_place_of_another(house: House, capsys: pytest.CaptureFixture[str]) -> None:
+    key = new_key(house, capsys, "one", "admin")
+    connection = house.connect()
+    assert append(connection, key, "s1")[0] == 201
+    assert ask(connection, key, "DELETE", "/v1/sessions/s1")[0] == 200
+    two_of_a_name = {"turns": [{**TURN, "id": "t"}, {**TURN, "id": "t", "content": "something else"}]}
+    for number, (method, path, body, expected) in enumerate(
+        [
+            ("POST", "/v1/sessions/s1/turns", TURN, 410),
+            ("POST", "/v1/sessions/new1/turns", two_of_a_name, 409),
+            ("PUT", "/v1/sessions/new2", {"system": "word " * 900, "limits": {"hard_limit_tokens": 1000}}, 422),
+            ("POST", "/v1/sessions/s1/fork", {"session": "new3", "at_seq": 1}, 410),
+        ]
+    ):
+        assert ask(connection, key, method, path, body)[0] == expected
+        assert append(connection, key, f"next{number}")[0] == 201
+        assert ask(connection, key, "DELETE", f"/v1/sessions/next{number}")[0] == 200
     connection.close()
 
 

@@ -11,12 +11,14 @@ from redis.asyncio import Redis
 
 from prefold.audit import AuditEntry, read_audit
 from prefold.deadletters.main import main
-from prefold.errors import GoneError, NotFoundError
+from prefold.dispatcher.ingesting import opened_ingest
+from prefold.errors import GoneError
 from prefold.storage.ingest import IngestStreams
 from prefold.storage.ingest_letters import IngestLetters, Refusal
 from prefold.storage.keys import TenantKeys
+from prefold.tokens import load_counter
 from tests.support.gateway import Served, served_gateway
-from tests.support.publishing_turns import entry, publish, reading, stored_ids, turn_json, until_empty
+from tests.support.publishing_turns import entry, publish, reading, settings, stored_ids, turn_json, until_empty
 
 TENANT = "default"
 SECRET = "CANARY-7731"
@@ -70,14 +72,55 @@ async def test_those_of_a_users_sessions_go_with_the_user(served: Served, redis:
     assert not await redis.exists(*TenantKeys.of(TENANT).letter_keys())
 
 
-async def test_a_session_of_which_all_turns_still_wait_is_erased_with_them(served: Served, redis: Redis) -> None:
+async def test_a_session_of_which_all_turns_still_wait_is_erased_with_them(
+    served: Served, redis: Redis, redis_url: str
+) -> None:
     await publish(redis, entry("s1", WORDS), TENANT)
-    answer = await served.client.delete("/v1/sessions/s1")
-    assert (answer.status_code, answer.json()["turns"]) == (200, 0)
-    assert not await redis.exists(TenantKeys.of(TENANT).ingest)
-    assert (await served.client.delete("/v1/sessions/s1")).status_code == 404
-    with pytest.raises(NotFoundError):
+    async with opened_ingest(settings(redis_url, ingest_tenants=TENANT)) as ingest:
+        in_hand = await ingest._take(TENANT, "")
+        assert isinstance(in_hand, list)
+        answer = await served.client.delete("/v1/sessions/s1")
+        assert (answer.status_code, answer.json()["turns"]) == (200, 0)
+        assert not await redis.exists(TenantKeys.of(TENANT).ingest)
+        await ingest._batches.apply(TENANT, in_hand, load_counter())
+    assert not await has_words(redis)
+    with pytest.raises(GoneError):
         await served.sessions.view(TENANT, "s1")
+
+
+async def test_a_full_store_gives_up_what_waits_as_well(served: Served, redis: Redis) -> None:
+    await publish(redis, entry("s1", WORDS), TENANT)
+    await redis.config_set("maxmemory", 1)
+    try:
+        answer = await served.client.delete("/v1/sessions/s1")
+    finally:
+        await redis.config_set("maxmemory", 0)
+    assert (answer.status_code, answer.json()["turns"]) == (200, 0)
+    assert not await has_words(redis)
+
+
+async def test_after_a_restore_what_was_published_before_it_goes_and_what_comes_later_stays(
+    served: Served, redis: Redis, redis_url: str
+) -> None:
+    stream = TenantKeys.of(TENANT).ingest
+    await redis.xadd(stream, entry("s1", WORDS), id="1000-7")
+    later = await publish(redis, entry("s1", turn_json(1)), TENANT)
+    answer = await served.client.delete("/v1/sessions/s1", params={"before": "1970-01-01T00:00:01+00:00"})
+    assert answer.json()["code"] == "session_not_found"
+    waiting: Any = await redis.xrange(stream)
+    assert [entry_id.decode() for entry_id, _ in waiting] == [later]
+    await redis.delete(stream)
+
+
+@pytest.mark.parametrize("turn", ["small", "a" * 3_000])
+async def test_an_entry_that_names_two_sessions_is_never_kept(redis: Redis, redis_url: str, turn: str) -> None:
+    """The erasure of one of them would not find it."""
+    fields = ("session", "s1", "session", "s2", "turn", turn, "v", "1", "more", "x")
+    await redis.execute_command("XADD", TenantKeys.of(TENANT).ingest, "*", *fields)  # type: ignore[no-untyped-call]
+    async with reading(redis_url, ingest_tenants=TENANT, turn_max_bytes=1_024):
+        await until_empty(redis, TENANT)
+    (letter,) = await IngestLetters(redis).letters(TENANT)
+    assert not letter.has_text
 
 
 async def test_an_erasure_looks_through_a_long_stream_in_steps_and_leaves_what_comes_meanwhile(redis: Redis) -> None:

@@ -2,9 +2,11 @@
 
 import io
 import json
+import os
 import stat
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -202,3 +204,23 @@ def test_what_is_no_span_is_refused(text: str) -> None:
 
     with pytest.raises(InvalidInputError):
         read_span(text)
+
+
+def test_a_file_of_another_user_is_left_as_it_is_where_it_could_not_stay_theirs(
+    folder: Folder, monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    before, mine = folder.keys.read_bytes(), folder.keys.stat()
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fstat", lambda _: SimpleNamespace(st_uid=mine.st_uid + 1, st_gid=mine.st_gid))
+        patched.setattr(os, "fchown", refuse)
+        code = prefold(["keys", "create", "--tenant", "acme", "--scopes", "read", *folder.flags()])
+    assert code == 2
+    assert "run this as that user" in capsys.readouterr().err
+    assert folder.keys.read_bytes() == before
+    assert not [
+        path for path in folder.keys.parent.iterdir() if path.name.startswith(".keys.json.") and "lock" not in path.name
+    ]

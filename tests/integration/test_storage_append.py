@@ -336,3 +336,10 @@ async def test_a_full_store_is_said_to_be_full_and_nothing_is_stored_half(
         assert await texts_of(sessions) == ["Hello"]
     finally:
         await sessions.client.config_set("maxmemory", 0)
+
+
+async def test_an_append_of_nothing_is_refused_and_makes_no_session(sessions: Sessions) -> None:
+    with pytest.raises(InvalidInputError, match="no turn"):
+        await sessions.append(TENANT, SESSION, [])
+    with pytest.raises(NotFoundError):
+        await sessions.view(TENANT, SESSION)

@@ -167,3 +167,9 @@ def test_a_hash_and_a_mark_are_the_secret_s_own() -> None:
 
 def test_an_empty_file_has_neither_keys_nor_limits() -> None:
     assert KeyFile().allowances.of("ann") is UNLIMITED
+
+
+@pytest.mark.parametrize("when", ["9999-12-31T23:59:59-05:00", "0001-01-01T00:00:00+05:00"])
+def test_a_time_that_is_none_in_utc_is_refused_as_any_other_mistake(when: str) -> None:
+    with pytest.raises(ConfigurationError, match="expires is a time"):
+        parse_key_file(file_of(KEY | {"expires": when}))

@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 
 from prefold.client import AppendBuffer, Appended, AppendedTurn, AsyncAppendBuffer, ContextState, buffering
-from prefold.errors import ConflictError, InvalidInputError, OverloadedError, UnavailableError
+from prefold.errors import (
+    ConflictError,
+    InvalidInputError,
+    OverloadedError,
+    PrefoldError,
+    UnauthenticatedError,
+    UnavailableError,
+)
 
 STATE = ContextState(1, 0, 10, 10, 1000, "ok")
 
@@ -21,6 +28,7 @@ class Log:
         self.kept: list[str] = []
         self.is_down = False
         self.refuses = ""
+        self.refusal: PrefoldError = ConflictError("known with other content", code="turn_conflict")
         self.reached = threading.Event()
         self.goes_on = threading.Event()
         self.goes_on.set()
@@ -33,7 +41,7 @@ class Log:
         if self.is_down:
             raise UnavailableError("away", code="no_answer")
         if self.refuses in ids:
-            raise ConflictError("known with other content", code="turn_conflict")
+            raise self.refusal
         self.kept += ids
         placed = tuple(AppendedTurn(one, len(self.kept) - len(ids) + n + 1, 5, False) for n, one in enumerate(ids))
         return Appended(placed, STATE, "fast")
@@ -176,3 +184,78 @@ def test_a_buffer_that_nobody_empties_refuses_more(monkeypatch: pytest.MonkeyPat
     with pytest.raises(OverloadedError) as caught:
         waiting.add({"id": "2", "role": "user", "content": "x"}, None)
     assert caught.value.code == "buffer_full"
+
+
+class Released(threading.Condition):
+    """Calls ``then`` once, when its lock is given back for the first time."""
+
+    then: Callable[[], Any] | None = None
+
+    def __exit__(self, *error: object) -> None:
+        self.release()
+        then, self.then = self.then, None
+        if then is not None:
+            then()
+
+
+def test_a_turn_that_another_thread_appends_during_a_flush_is_heard_of_by_the_next_one() -> None:
+    log = Log()
+    log.is_down = True
+    buffer = AppendBuffer(log.append)
+    buffer._changed = Released()
+
+    def meanwhile() -> None:
+        log.goes_on.clear()
+        add(buffer, "a")
+
+    buffer._changed.then = meanwhile
+    buffer.flush()
+    log.goes_on.set()
+    with pytest.raises(UnavailableError):
+        buffer.flush()
+
+
+async def test_an_answer_about_another_number_of_turns_fails_them_and_holds_up_nobody() -> None:
+    def answer(_turns: Sequence[Any]) -> Appended:
+        return Appended((), STATE, "fast")
+
+    async def answer_async(_turns: Sequence[Any]) -> Appended:
+        return answer(_turns)
+
+    blocking, buffer = AppendBuffer(answer), AsyncAppendBuffer(answer_async)
+    (first,), (second,) = add(blocking, "a"), add(buffer, "a")
+    for wait in (asyncio.to_thread(first.result, 10), asyncio.wait_for(second, 10)):
+        with pytest.raises(PrefoldError, match="1 turns were published") as caught:
+            await wait
+        assert caught.value.code == "unexpected_answer"
+
+
+async def test_no_turn_overtakes_one_of_which_nobody_knows_what_became() -> None:
+    log = Log()
+    log.refuses, log.refusal = "b", PrefoldError("a bug of the gateway", code="internal")
+    log.goes_on.clear()
+    buffer = AsyncAppendBuffer(log.append_async)
+    tickets = add(buffer, "first")
+    await asyncio.to_thread(log.reached.wait, 10)
+    tickets += add(buffer, "a", "b", "c")
+    log.goes_on.set()
+
+    found = await asyncio.gather(*tickets, return_exceptions=True)
+    assert [type(one) for one in found] == [Appended, Appended, PrefoldError, PrefoldError]
+    assert log.kept == ["first", "a"]
+
+
+async def test_a_key_that_is_not_known_fails_all_that_waits_in_one_request() -> None:
+    """It may be known a moment later: then turns behind would overtake."""
+    log = Log()
+    log.refuses, log.refusal = "a", UnauthenticatedError("no such key")
+    log.goes_on.clear()
+    buffer = AsyncAppendBuffer(log.append_async)
+    tickets = add(buffer, "a")
+    await asyncio.to_thread(log.reached.wait, 10)
+    tickets += add(buffer, "b", "c")
+    log.goes_on.set()
+
+    found = await asyncio.gather(*tickets, return_exceptions=True)
+    assert [type(one) for one in found] == [UnauthenticatedError] * 3
+    assert log.requests == [["a"]]

@@ -32,6 +32,15 @@ def test_the_least_recently_kept_goes_first_when_the_room_is_used_up() -> None:
     assert [name for name in "abcd" if memory.of("t", name)] == ["a", "c", "d"]
 
 
+def test_one_that_is_read_without_change_stays_and_one_that_is_not_read_goes() -> None:
+    memory = KnownContexts(3 * 8_000)
+    for name in "abc":
+        memory.keep("t", name, known(b"x" * 3_500))
+    assert memory.of("t", "a") is not None
+    memory.keep("t", "d", known(b"x" * 3_500))
+    assert [name for name in "abcd" if memory.of("t", name)] == ["a", "c", "d"]
+
+
 def test_what_is_kept_again_or_forgotten_takes_no_room_twice() -> None:
     memory = KnownContexts(2 * 8_000)
     for version in range(50):

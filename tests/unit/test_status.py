@@ -2,19 +2,24 @@
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
+from redis.exceptions import NoPermissionError
 from rich.console import Console
 
-from prefold.errors import ConfigurationError
+from prefold.errors import ConfigurationError, UnavailableError
 from prefold.status.frame import Frame
-from prefold.status.gateways import GatewayCounts, sums_of
-from prefold.status.look import Look, QueueState, Store
+from prefold.status.gateways import GatewayCounts, counts_of, sums_of
+from prefold.status.look import Look, Looker, QueueState, Store
 from prefold.status.main import top
 from prefold.status.report import as_json, as_text
-from prefold.status.sessions import Seen
+from prefold.status.sessions import Seen, Walk
+from prefold.status.settings import StatusSettings
 from prefold.status.troubles import troubles_of
 from prefold.storage.backlog import DueBacklog, EventBacklog
 from prefold.storage.fullness import Fullness
@@ -173,3 +178,55 @@ def test_top_refuses_where_there_is_no_terminal_and_says_what_to_use(monkeypatch
     monkeypatch.setattr("sys.stdout", io.StringIO())
     with pytest.raises(ConfigurationError, match="prefold status"):
         top([])
+
+
+async def test_a_page_that_tells_no_metrics_is_no_answer() -> None:
+    pages = {"/a": "<html>no such page", "/b": exposed(1, 1), "/c": ""}
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, text=pages[request.url.path[:2]]))
+    async with httpx.AsyncClient(transport=transport) as client:
+        counts = await counts_of(client, [f"http://gateway{path}" for path in pages])
+    assert (counts.asked, counts.answered, counts.limit_crossings) == (3, 1, 2)
+
+
+class Refusing:
+    """A server that lets nobody look."""
+
+    def __getattr__(self, _: str) -> object:
+        def refuse(*_arguments: object) -> object:
+            raise NoPermissionError("this user has no permissions to run the command")
+
+        return refuse
+
+
+async def test_a_server_that_does_not_let_us_look_is_told_of() -> None:
+    addresses = {"sessions": "redis://a", "queue": "redis://b"}
+    refusing: Any = Refusing()
+    async with httpx.AsyncClient() as web:
+        settings = StatusSettings(gateway_url="", data_dir=Path("nowhere"))
+        found = await Looker(refusing, refusing, web, settings, addresses).look(0)
+    assert (found.store, found.queues) == (None, None)
+    assert [one.partition(":")[0] for one in found.away] == ["sessions redis", "queue redis"]
+
+
+async def test_a_walk_that_was_broken_off_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    walks = 0
+
+    async def pages(*_: object) -> AsyncIterator[list[tuple[str, str]]]:
+        nonlocal walks
+        walks += 1
+        yield [("acme", "one")]
+        if walks == 1:
+            raise UnavailableError("away")
+        yield [("acme", "two")]
+
+    async def fullness_of_all(_: object, sessions: Sequence[tuple[str, str]]) -> list[Fullness]:
+        return [fullness(10, session=name) for _, name in sessions]
+
+    monkeypatch.setattr("prefold.status.sessions.sessions_in_pages", pages)
+    monkeypatch.setattr("prefold.status.sessions.fullness_of", fullness_of_all)
+    nothing: Any = None
+    walk = Walk(nothing, 0.8)
+    with pytest.raises(UnavailableError):
+        await walk.advance(9)
+    await walk.advance(9)
+    assert (walk.seen.is_whole, walk.seen.sessions) == (True, 2)

@@ -57,6 +57,24 @@ def test_the_same_of_real_conversations_of_many_kinds() -> None:
     assert middle < 1.10
 
 
+LANGUAGES = {
+    "Dutch": "Ik zou graag willen weten waarom mijn bestelling nog steeds niet is bezorgd, terwijl dit was toegezegd. ",
+    "Italian": "Vorrei sapere per quale motivo il mio ordine non sia ancora stato consegnato, come mi era stato promesso. ",
+    "Danish": "Jeg vil gerne vide, hvorfor min ordre stadig ikke er leveret, selvom den var lovet til i aftes. ",
+    "Finnish": "Haluaisin tietää, miksi tilaustani ei ole vieläkään toimitettu, vaikka lupasitte tuoda sen eilen illalla. ",
+    "Indonesian": "Saya ingin mengetahui mengapa pesanan saya belum dikirimkan padahal dijanjikan kemarin sore. ",
+    "Swahili": "Ningependa kujua kwa nini agizo langu halijafikishwa bado ingawa mliahidi kulileta jana jioni. ",
+    "Hindi in Latin letters": "Mera order abhi tak kyun nahi aaya, aapne kal shaam tak bhejne ka vaada kiya tha, jaldi batao. ",
+}
+"""On none of which anything of the English part was fitted."""
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_other_languages_in_latin_letters_are_not_estimated_below_their_count(language: str) -> None:
+    text = LANGUAGES[language] * 5
+    assert 1 <= EstimatingCounter().count(text) / load_counter().count(text) < 1.8
+
+
 HOSTILE: list[Any] = [
     ("", 0),
     ("a", 1),

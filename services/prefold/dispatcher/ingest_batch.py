@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Protocol
@@ -154,8 +155,8 @@ class Batches:
             if session in outcome.held:
                 return
             try:
-                await self._spend(tenant, session, part)
-                await self._store_part(tenant, session, part, outcome)
+                async with self._spent(tenant, session, part):
+                    await self._store_part(tenant, session, part, outcome)
             except OverloadedError as error:
                 after = error.retry_after
                 seconds = after.total_seconds() if after is not None else 1.0
@@ -167,12 +168,20 @@ class Batches:
                 outcome.failure = outcome.failure or error
                 return
 
-    async def _spend(self, tenant: str, session: str, part: Sequence[Published]) -> None:
-        """Raises ``QuotaError``. A part that comes again after a failure of the store is counted again."""
+    @asynccontextmanager
+    async def _spent(self, tenant: str, session: str, part: Sequence[Published]) -> AsyncIterator[None]:
+        """Raises ``QuotaError``. A part that will come again costs nothing: it may come a thousand times."""
         lease = self._quotas.of(tenant) if self._quotas is not None else None
-        if lease is not None:
-            await lease.take(len(part), sum(one.turn.tokens for one in part))
-            await lease.admit(session, partial(is_stored, self._sessions, tenant, session))
+        if lease is None:
+            yield
+            return
+        turns, tokens = len(part), sum(one.turn.tokens for one in part)
+        await lease.take_for(session, turns, tokens, partial(is_stored, self._sessions, tenant, session))
+        try:
+            yield
+        except TransientError:
+            lease.put_back(turns, tokens)
+            raise
 
     async def _store_part(self, tenant: str, session: str, part: list[Published], outcome: Outcome) -> None:
         """Stores the turns; where one of several cannot be stored, halves them until it stands alone."""
@@ -188,6 +197,7 @@ class Batches:
                     await self._store_part(tenant, session, part[middle:], outcome)
             elif isinstance(error, RefusedError):
                 outcome.refused.append((part[0].entry, error))
+                await self._recount(tenant, session)
             else:
                 outcome.faults.append((part[0].entry, error))
                 outcome.held[session] = _FAULTY_SECONDS
@@ -197,6 +207,12 @@ class Batches:
         repeated = sum(turn.duplicate for turn in result.turns)
         metrics.INGESTED_TURNS.labels("duplicate").inc(repeated)
         metrics.INGESTED_TURNS.labels("stored").inc(len(part) - repeated)
+
+    async def _recount(self, tenant: str, session: str) -> None:
+        """A session that the refused turn would have begun is not one of the tenant's."""
+        lease = self._quotas.of(tenant) if self._quotas is not None else None
+        if lease is not None:
+            await lease.recount(session, partial(is_stored, self._sessions, tenant, session))
 
     async def refuse(self, tenant: str, refused: Sequence[tuple[IngestEntry, RefusedError]]) -> None:
         """Moves entries to the dead letters."""

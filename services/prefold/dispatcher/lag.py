@@ -73,8 +73,11 @@ class Lag:
 
     async def read(self) -> None:
         """One look at all of it."""
-        await asyncio.to_thread(self._read_queues)
-        await self._read_sessions()
+        queues = asyncio.create_task(asyncio.to_thread(self._read_queues))
+        try:
+            await self._read_sessions()  # also while the queue is away: that is when work piles up
+        finally:
+            await queues
         if self._reads % _LETTERS_EVERY == 0:
             await self._read_letters()
         self._reads += 1

@@ -58,11 +58,11 @@ def keeps_text(entry: IngestEntry, error: RefusedError) -> bool:
 
 def _fields(entry: IngestEntry) -> Mapping[bytes, bytes]:
     fields = dict(entry.fields)
+    if len(fields) != len(entry.fields):  # first: such an entry may be of two sessions, and is not kept
+        raise InvalidInputError("a field stands twice in one entry", code="field_twice", field="")
     for name in fields:
         if name not in _FIELDS:
             raise InvalidInputError("an entry has no such field", code="unknown_field", field=_shown(name))
-    if len(fields) != len(entry.fields):
-        raise InvalidInputError("a field stands twice in one entry", code="field_twice", field="")
     for name in _FIELDS:
         if name not in fields:
             raise InvalidInputError("the entry lacks a field", code="field_missing", field=_shown(name))

@@ -16,7 +16,7 @@ from prefold.audit import AuditLog
 from prefold.conversation import check_name, check_turn_id, redacted_turn
 from prefold.conversation.accepting import prepare_one, read_object
 from prefold.conversation.turns import PreparedTurn
-from prefold.errors import InvalidInputError, TransientError
+from prefold.errors import InvalidInputError, RefusedError, TransientError
 from prefold.gateway.answers import Remains
 from prefold.gateway.auditing import note_removal
 from prefold.gateway.background import InBackground
@@ -137,9 +137,15 @@ class ChangeCalls:
         def cut_state(stored: bytes, spans: Sequence[TurnSpan]) -> bytes:
             return copied_without(stored, spans, counter)
 
+        stored = partial(is_stored, self._sessions, exchange.tenant, fork)
         if (lease := self._quotas.of(exchange.tenant)) is not None:
-            await lease.admit(fork, partial(is_stored, self._sessions, exchange.tenant, fork), is_new=True)
-        made = await self._sessions.fork(exchange.tenant, session, fork, body.at_seq, cut_state=cut_state)
+            await lease.admit(fork, stored, is_new=True)
+        try:
+            made = await self._sessions.fork(exchange.tenant, session, fork, body.at_seq, cut_state=cut_state)
+        except RefusedError:
+            if lease is not None:
+                await lease.recount(fork, stored)
+            raise
         return json_response(session_answer(made), 201)
 
     async def edit(self, exchange: Exchange) -> Response:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 import structlog
@@ -9,7 +10,7 @@ from starlette.responses import Response
 
 from prefold.audit import AuditLog
 from prefold.conversation.ids import check_name
-from prefold.errors import NotFoundError
+from prefold.errors import NotFoundError, TransientError
 from prefold.gateway.answers import ErasureAnswer, Remains
 from prefold.gateway.auditing import note_removal
 from prefold.gateway.bodies import json_response
@@ -25,7 +26,7 @@ from prefold.quotas import Quotas
 from prefold.storage import Sessions
 from prefold.storage.keys import SessionKeys, TenantKeys, UserKeys
 from prefold.storage.limits import ERASE_GRACE, RETENTION, TOMBSTONE_EXTRA
-from prefold.storage.types import ErasedSession, SessionRef
+from prefold.storage.types import ErasedSession, SessionOptions, SessionRef
 
 log = structlog.get_logger(__name__)
 
@@ -51,15 +52,21 @@ class SessionErasing:
             # Its first turns may have been published, and stand in the tenant's ingest stream.
             if incarnation or not await self._sweep.forget_published(tenant, session):
                 raise
-            erased = await self._erase_if_there(tenant, session)
+            erased = await self._erase_unborn(tenant, session)
         subject = {"session": session, "incarnation": erased.incarnation}
         await note_removal(self._audit, "session_erased", caller, subject)
         await self._quotas.forget_session(tenant, session)
         # The due entry stays: a job that embeds now may write once more, and the worker looks again after it.
         return erased, await self._sweep.run(tenant, erased)
 
-    async def _erase_if_there(self, tenant: str, session: str) -> ErasedSession:
-        """One of its turns may have been on its way when the others were taken out."""
+    async def forget_published(self, tenant: str, session: str, before_ms: int) -> None:
+        """What was published by then and is not stored yet: of a session that is not there nothing else names it."""
+        await self._sweep.forget_published(tenant, session, before_ms=before_ms)
+
+    async def _erase_unborn(self, tenant: str, session: str) -> ErasedSession:
+        """Some of its turns may be in a dispatcher's hands: only the mark of an erased session keeps them out."""
+        with suppress(TransientError):  # a store that takes no session takes none of the turns either
+            await self._sessions.open(tenant, session, SessionOptions())
         try:
             return await self._sessions.erase(tenant, session)
         except NotFoundError:
@@ -84,7 +91,10 @@ class ErasureCalls:
     async def session(self, exchange: Exchange) -> Response:
         """Erase a session. Safe to repeat: a repeat finishes what a failure had left."""
         tenant, session = exchange.tenant, check_name(exchange.path["session"], "session")
-        life = await life_before(self._sessions, tenant, session, before_of(exchange))
+        before_ms = before_of(exchange)
+        life = await life_before(self._sessions, tenant, session, before_ms)
+        if before_ms is not None:
+            await self._erasing.forget_published(tenant, session, before_ms)
         erased, found = await self._erasing.run(exchange.caller, session, incarnation=life)
         users = await self._users_of(tenant, session, found.lives)
         facts = await self._withdraw(tenant, session, users)

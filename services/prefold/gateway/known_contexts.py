@@ -61,8 +61,11 @@ class KnownContexts:
         self._known: OrderedDict[tuple[str, str], KnownContext] = OrderedDict()
 
     def of(self, tenant: str, session: str) -> KnownContext | None:
-        """What is known."""
-        return self._known.get((tenant, session))
+        """What is known; read now, it goes later than the others."""
+        known = self._known.get((tenant, session))
+        if known is not None:
+            self._known.move_to_end((tenant, session))
+        return known
 
     def keep(self, tenant: str, session: str, known: KnownContext) -> None:
         """Knows this from now on, as the latest; not what is too long."""

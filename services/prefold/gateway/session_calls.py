@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from prefold.conversation.accepting import read_object
 from prefold.conversation.ids import check_name
+from prefold.errors import RefusedError
 from prefold.gateway import answers
 from prefold.gateway.answers import SessionAnswer, SessionBody
 from prefold.gateway.background import InBackground
@@ -49,9 +50,15 @@ class SessionCalls:
         raw = await exchange.body(most_bytes=self._most_bytes, within_seconds=self._body_seconds)
         body = convert(read_object(raw, self._most_bytes), SessionBody)
         options = options_of(body, await self._counter.get())
+        stored = partial(is_stored, self._sessions, exchange.tenant, session)
         if (lease := self._quotas.of(exchange.tenant)) is not None:
-            await lease.admit(session, partial(is_stored, self._sessions, exchange.tenant, session), is_new=True)
-        view = await self._sessions.open(exchange.tenant, session, options)
+            await lease.admit(session, stored, is_new=True)
+        try:
+            view = await self._sessions.open(exchange.tenant, session, options)
+        except RefusedError:
+            if lease is not None:
+                await lease.recount(session, stored)
+            raise
         if options.proposals is not None or options.state_cap_tokens is not None:
             view = await self._settled(exchange.tenant, session)
         return json_response(session_answer(view))

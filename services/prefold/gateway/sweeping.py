@@ -101,11 +101,14 @@ class Sweep:
             was_published=await self._published.was_used(tenant),
         )
 
-    async def forget_published(self, tenant: str, session: str) -> int:
-        """Removes turns that wait in the tenant's ingest stream, or could not be stored from there; how many."""
+    async def forget_published(self, tenant: str, session: str, *, before_ms: int | None = None) -> int:
+        """Removes turns that wait in the tenant's ingest stream, or could not be stored from there; how many.
+
+        ``before_ms``: later ones stay.
+        """
         # In this order: an entry that cannot be applied moves from the one to the other.
-        waiting = await self._published.forget(tenant, session)
-        return waiting + await self._letters.erase(tenant, session)
+        waiting = await self._published.forget(tenant, session, before_ms=before_ms)
+        return waiting + await self._letters.erase(tenant, session, before_ms=before_ms)
 
     async def _sweep_jobs(self, tenant: str, session: str) -> int | None:
         if self._jobs is None:

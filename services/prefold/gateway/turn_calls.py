@@ -8,6 +8,7 @@ from starlette.responses import Response
 from prefold.conversation.accepting import prepare_body
 from prefold.conversation.encoding import encode
 from prefold.conversation.ids import check_name
+from prefold.errors import RefusedError
 from prefold.gateway.answers import ContextNumbers, Durability
 from prefold.gateway.background import InBackground
 from prefold.gateway.bodies import raw_response
@@ -58,10 +59,15 @@ class TurnCalls:
             prepared = await asyncio.to_thread(prepare_body, raw, counter, settings)
         else:
             prepared = prepare_body(raw, counter, settings)
+        stored = partial(is_stored, self._sessions, exchange.tenant, session)
         if lease is not None:
-            await lease.take(len(prepared), sum(turn.tokens for turn in prepared))
-            await lease.admit(session, partial(is_stored, self._sessions, exchange.tenant, session))
-        result = await self._sessions.append(exchange.tenant, session, prepared)
+            await lease.take_for(session, len(prepared), sum(turn.tokens for turn in prepared), stored)
+        try:
+            result = await self._sessions.append(exchange.tenant, session, prepared)
+        except RefusedError:
+            if lease is not None:
+                await lease.recount(session, stored)
+            raise
         note_append(result)
         return raw_response(append_json(result, await self._store.promised()), 201)
 

@@ -95,7 +95,10 @@ class WholeRequestProtocol(BoundedHttpProtocol):
         """Feed the parser. A request that has not come whole goes the general way, where its arrival is timed."""
         super().data_received(data)
         if self._held is not None and not self._refused:
-            self._go_general()
+            try:
+                self._go_general()
+            except Exception:  # noqa: BLE001  # such as a target that is none: as in a callback of the parser
+                self.send_400_response("Invalid HTTP request received.")
 
     def on_message_begin(self) -> None:
         """Another head begins; its scope is made when the general way is taken."""
@@ -167,8 +170,8 @@ class WholeRequestProtocol(BoundedHttpProtocol):
 
     def respond(self, request: WholeRequest, head: bytes, body: bytes) -> None:
         """Write the answer of a request that was taken."""
-        if request.response_complete or self.transport.is_closing():
-            return
+        if request.response_complete or self._refused or self.transport.is_closing():
+            return  # after a refusal of what came behind it nothing may be written any more
         start = head + self._default_lines() + (b"\r\n" if request.keep_alive else b"connection: close\r\n\r\n")
         if len(body) <= _ONE_WRITE_BYTES:
             self.transport.write(start + body)

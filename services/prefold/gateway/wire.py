@@ -6,7 +6,7 @@ from asyncio import TimerHandle
 from typing import Any, cast
 
 import orjson
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 HEAD_MOST_BYTES = 32_768
 """Request line and headers."""
@@ -28,6 +28,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     _head_timer: TimerHandle | None = None
     _too_large = False
     _refused = False
+    _answered: RequestResponseCycle | None = None
+    """The request that was given to the application last."""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Start the clock of the first head."""
@@ -82,6 +84,10 @@ class BoundedHttpProtocol(HttpToolsProtocol):
         self._stop_head_timer()
         super().on_headers_complete()
 
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:
+        self._answered = cycle
+        super()._start_asgi_task(cycle, app)
+
     def send_400_response(self, msg: str) -> None:
         """Answer what the parser refused; ``msg`` is uvicorn's text."""
         if self._too_large:
@@ -105,6 +111,8 @@ class BoundedHttpProtocol(HttpToolsProtocol):
     def _refuse(self, status: int, code: str, detail: str) -> None:
         self._stop_head_timer()
         self._head_open = False
+        if self._answered is not None:
+            self._answered.disconnected = True  # what is under way gets no answer behind this one
         document: dict[str, Any] = {
             "type": f"urn:prefold:problem:{code}",
             "title": STATUS_LINE[status][13:-2].decode(),

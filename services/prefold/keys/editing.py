@@ -5,8 +5,9 @@ import fcntl
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 from prefold.access import KeyFile, parse_key_file
 from prefold.errors import ConfigurationError
@@ -48,7 +49,8 @@ def write_new(path: Path, text: bytes) -> None:
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
-        _write(descriptor, text)
+        with os.fdopen(descriptor, "wb") as file:
+            _write(file, text)
         _sync_folder(path.parent)
     except FileExistsError as error:
         raise ConfigurationError(f"{path} is there already: nothing was changed") from error
@@ -71,10 +73,10 @@ def _replace(path: Path, text: bytes) -> None:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(6)}")
     try:
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _OWNER_ONLY)
-        with suppress(PermissionError):  # only root gives files away
-            os.fchown(descriptor, before.st_uid, before.st_gid)
-        os.fchmod(descriptor, before.st_mode & 0o777)
-        _write(descriptor, text)
+        with os.fdopen(descriptor, "wb") as file:
+            _keep_owner(descriptor, before)
+            os.fchmod(descriptor, before.st_mode & 0o777)
+            _write(file, text)
         temporary.replace(path)
     except BaseException:
         temporary.unlink(missing_ok=True)
@@ -82,11 +84,24 @@ def _replace(path: Path, text: bytes) -> None:
     _sync_folder(path.parent)
 
 
-def _write(descriptor: int, text: bytes) -> None:
-    with open(descriptor, "wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(descriptor)
+def _keep_owner(descriptor: int, before: os.stat_result) -> None:
+    """``ConfigurationError`` where it cannot be: a gateway of another user could not read the file any more."""
+    now = os.fstat(descriptor)
+    if (now.st_uid, now.st_gid) == (before.st_uid, before.st_gid):
+        return
+    try:
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    except PermissionError as error:
+        raise ConfigurationError(
+            f"the key file belongs to user {before.st_uid} and group {before.st_gid}, which only they themselves or root "
+            "can keep so: run this as that user"
+        ) from error
+
+
+def _write(file: BinaryIO, text: bytes) -> None:
+    file.write(text)
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _sync_folder(folder: Path) -> None:

@@ -17,6 +17,10 @@ Result = Literal["erased", "nothing_there", "spared", "failed"]
 """``spared``: it was begun anew after the restore. ``failed``: something may still be there."""
 
 _SPARED: Final = frozenset({"begun_since", "erased_since"})
+_NOTHING_THERE: Final = frozenset(
+    {"session_not_found", "turn_not_found", "fact_not_found", "session_erased", "user_erased"}
+)
+"""Any other 404 is one of a wrong address, and says nothing about what is stored."""
 _AGAIN: Final = frozenset({408, 429, 500, 502, 503, 504})
 _PAUSE_SECONDS: Final = 0.5
 _LONGEST_PAUSE_SECONDS: Final = 5.0
@@ -92,7 +96,7 @@ class Eraser:
                 params={"before": before.isoformat()} if before and erasure.kind != "fact" else {},
                 headers={"authorization": f"Bearer {key}"} if key else {},
             )
-        except httpx.TransportError as error:
+        except httpx.RequestError as error:
             return _Seen(None, type(error).__name__)
         return _seen(answer)
 
@@ -112,8 +116,8 @@ def _path(erasure: Erasure) -> str:
 
 def _seen(answer: httpx.Response) -> _Seen:
     if answer.status_code == httpx.codes.OK:
-        return _of_receipt(answer.json())
-    if answer.status_code in (httpx.codes.NOT_FOUND, httpx.codes.GONE):
+        return _of_receipt(_object(answer))
+    if answer.status_code in (httpx.codes.NOT_FOUND, httpx.codes.GONE) and _code(answer) in _NOTHING_THERE:
         return _Seen("nothing_there")
     why = f"{answer.status_code} {_code(answer)}"
     if answer.status_code == httpx.codes.CONFLICT and _code(answer) in _SPARED:
@@ -125,6 +129,8 @@ def _seen(answer: httpx.Response) -> _Seen:
 
 def _of_receipt(receipt: Mapping[str, Any]) -> _Seen:
     """Clean when every store was looked at and nothing was found."""
+    if not any(name.endswith("_left") for name in receipt):
+        return _Seen("failed", "no receipt: this is no gateway")
     left = {name: count for name, count in receipt.items() if name.endswith("_left") and count not in (0, [])}
     if left or receipt.get("not_checked"):
         told = {name: len(count) if isinstance(count, list) else count for name, count in left.items()}
@@ -133,10 +139,16 @@ def _of_receipt(receipt: Mapping[str, Any]) -> _Seen:
 
 
 def _code(answer: httpx.Response) -> str:
+    return str(_object(answer).get("code", "no problem document"))
+
+
+def _object(answer: httpx.Response) -> Mapping[str, Any]:
+    """The body; empty when it is no JSON object."""
     try:
-        return str(answer.json()["code"])
-    except (ValueError, KeyError, TypeError):
-        return "no problem document"
+        body = answer.json()
+    except ValueError:
+        return {}
+    return body if isinstance(body, dict) else {}
 
 
 def _asked_pause(answer: httpx.Response) -> float:

@@ -46,7 +46,15 @@ async def _text_of(client: httpx.AsyncClient, url: str) -> str | None:
         answer = await client.get(f"{url}/metrics", timeout=_WITHIN_SECONDS)
     except (httpx.HTTPError, httpx.InvalidURL):
         return None
-    return answer.text if answer.status_code == httpx.codes.OK else None
+    return answer.text if answer.status_code == httpx.codes.OK and _is_exposition(answer.text) else None
+
+
+def _is_exposition(text: str) -> bool:
+    """False for the page of some other server."""
+    try:
+        return bool(list(text_string_to_metric_families(text)))
+    except ValueError:
+        return False
 
 
 def sums_of(texts: Sequence[str], asked: int) -> GatewayCounts:

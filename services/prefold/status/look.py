@@ -12,6 +12,7 @@ from typing import Final
 
 import httpx
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from prefold.config.flags import redacted_url
 from prefold.errors import PrefoldError
@@ -118,8 +119,8 @@ class Looker:
             found = await self._read_store()
             if sessions:
                 await self._walk.advance(sessions)
-        except PrefoldError as error:
-            return f"sessions {self._addresses['sessions']}: {error.detail}"
+        except (PrefoldError, RedisError) as error:  # the latter: it answers, and does not let us look
+            return f"sessions {self._addresses['sessions']}: {error}"
         return found
 
     async def _read_store(self) -> Store:
@@ -144,8 +145,8 @@ class Looker:
     def _queues(self) -> tuple[QueueState, ...] | str:
         try:
             return tuple(QueueState(name, self._jobs.depth(name), self._jobs.workers(name)) for name in QUEUES)
-        except PrefoldError as error:
-            return f"queue {self._addresses['queue']}: {error.detail}"
+        except (PrefoldError, RedisError) as error:
+            return f"queue {self._addresses['queue']}: {error}"
 
 
 @asynccontextmanager

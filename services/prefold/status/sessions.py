@@ -70,10 +70,14 @@ class Walk:
         if self._pages is None:
             self._pages, self._under_way = sessions_in_pages(self._client, _KEYS_A_LOOK), Seen()
         until = self._under_way.sessions + most_sessions
-        async for page in self._pages:
-            self._under_way.add(await fullness_of(self._client, page), self._near_share)
-            if self._under_way.sessions >= until:
-                return
+        try:
+            async for page in self._pages:
+                self._under_way.add(await fullness_of(self._client, page), self._near_share)
+                if self._under_way.sessions >= until:
+                    return
+        except BaseException:  # a pass that was broken off has not met all of them: another one begins
+            self._pages = None
+            raise
         self._pages = None
         self._under_way.is_whole = True
         self._ended = self._under_way

@@ -190,11 +190,11 @@ def _digest(given: object, place: str) -> bytes:
 def _time(given: object, place: str) -> datetime:
     try:
         when = datetime.fromisoformat(str(given))
-    except ValueError as error:
+        if when.tzinfo is None:
+            raise ConfigurationError(f"{place}: expires lacks its zone, as the Z in 2027-01-31T00:00:00Z")
+        return when.astimezone(UTC)
+    except (ValueError, OverflowError) as error:  # the last hours of the year 9999 are beyond it in some zones
         raise ConfigurationError(f"{place}: expires is a time such as 2027-01-31T00:00:00Z") from error
-    if when.tzinfo is None:
-        raise ConfigurationError(f"{place}: expires lacks its zone, as the Z in 2027-01-31T00:00:00Z")
-    return when.astimezone(UTC)
 
 
 def _check_members(given: Mapping[str, Any], known: frozenset[str], place: str) -> None:

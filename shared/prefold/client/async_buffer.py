@@ -66,7 +66,8 @@ class AsyncAppendBuffer:
     """Appends to one session, in order. ``append`` returns at once; each turn's own errors come out of its ticket.
 
     A refused turn (bad content, a conflict) fails alone, and those behind it are stored. After an outage that outlasts
-    the retries all that waited fails with it, so that no turn overtakes another. ``flush`` and ``aclose`` wait for
+    the retries, and after what says nothing of one turn alone, all that waited fails with it, so that no turn overtakes
+    another. ``flush`` and ``aclose`` wait for
     all of it, and raise the first error that nobody has awaited.
     """
 
@@ -136,14 +137,14 @@ class AsyncAppendBuffer:
 
     async def _send_together(self, batch: list[Waiting[AsyncTicket]]) -> None:
         try:
-            appended = await self._publish([one.turn for one in batch])
+            answers = answers_of(await self._publish([one.turn for one in batch]), len(batch))
         except asyncio.CancelledError:
             self._fail([*batch, *self._waiting.take_all()], ConnectionAbortedError("publishing was cancelled"))
             raise
         except Exception as error:  # noqa: BLE001  # whatever it is, it is for the callers of these turns to hear
             await self._without_answer(batch, error)
             return
-        for one, answer in zip(batch, answers_of(appended), strict=True):
+        for one, answer in zip(batch, answers, strict=True):
             one.ticket.settle(answer)
 
     async def _without_answer(self, batch: list[Waiting[AsyncTicket]], error: Exception) -> None:

@@ -119,8 +119,8 @@ class AppendBuffer:
 
     def flush(self) -> None:
         """Returns once everything appended so far is answered."""
-        self._drain()
-        with self._changed:
+        with self._changed:  # in one step: what another thread appends after it is not of this call
+            self._changed.wait_for(lambda: not self._is_sending)
             tickets, self._tickets = self._tickets, []
         for error in [ticket.unheard() for ticket in tickets]:
             if error is not None:
@@ -153,11 +153,11 @@ class AppendBuffer:
 
     def _send_together(self, batch: list[Waiting[Ticket]]) -> None:
         try:
-            appended = self._publish([one.turn for one in batch])
+            answers = answers_of(self._publish([one.turn for one in batch]), len(batch))
         except Exception as error:  # noqa: BLE001  # whatever it is, it is for the callers of these turns to hear
             self._without_answer(batch, error)
             return
-        for one, answer in zip(batch, answers_of(appended), strict=True):
+        for one, answer in zip(batch, answers, strict=True):
             one.ticket.settle(answer)
 
     def _without_answer(self, batch: list[Waiting[Ticket]], error: Exception) -> None:

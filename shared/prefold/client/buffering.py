@@ -8,7 +8,15 @@ from typing import Any, Final, Generic, TypeVar
 
 from prefold.client.calls import json_body, named
 from prefold.client.results import Appended, JsonObject
-from prefold.errors import InvalidInputError, OverloadedError, PrefoldError, TransientError
+from prefold.errors import (
+    ConflictError,
+    InvalidInputError,
+    OverloadedError,
+    PrefoldError,
+    RefusedError,
+    TooLargeError,
+    TransientError,
+)
 
 T = TypeVar("T")
 
@@ -19,6 +27,8 @@ MOST_BYTES: Final = 1_048_576
 MOST_WAITING: Final = 10_000
 """Turns; a backend that publishes faster than they are stored has to wait itself."""
 
+_OF_THE_TURN: Final = (InvalidInputError, ConflictError, TooLargeError)
+"""Refusals that say something about a turn: others (no such key, an erased session) hold for all of them."""
 MOST_KEPT: Final = 1_000
 """Tickets that a buffer remembers without looking which of them are done."""
 
@@ -66,19 +76,23 @@ class WaitingTurns(Generic[T]):
         return taken
 
 
-def answers_of(appended: Appended) -> list[Appended]:
-    """For each turn of a request its own answer."""
+def answers_of(appended: Appended, turns: int) -> list[Appended]:
+    """For each turn of a request its own answer. ``PrefoldError`` (unexpected_answer): there are not so many."""
+    if len(appended.turns) != turns:
+        told = f"{turns} turns were published, and the answer is about {len(appended.turns)}"
+        raise PrefoldError(told, code="unexpected_answer")
     return [Appended((turn,), appended.context, appended.durability) for turn in appended.turns]
 
 
 def stops(error: Exception) -> bool:
-    """Whether turns behind one that failed so must not go out: an outage, after which their order would be lost."""
-    return isinstance(error, TransientError) or not isinstance(error, PrefoldError)
+    """Whether turns behind one that failed so must not go out: whatever is no refusal of that turn loses their order."""
+    return not isinstance(error, _OF_THE_TURN)
 
 
 def is_one_by_one(error: Exception, turns: int) -> bool:
-    """Whether the turns of a refused request are worth trying singly: the refusal may be about one of them alone."""
-    return turns > 1 and not stops(error)
+    """Whether the turns of a failed request are worth trying singly: the failure may be about one of them alone."""
+    is_known = isinstance(error, RefusedError | TransientError) or not isinstance(error, PrefoldError)
+    return turns > 1 and (not stops(error) or not is_known)
 
 
 def closed_buffer() -> InvalidInputError:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from redis import Redis as BlockingRedis
 from redis.asyncio import Redis
+from redis.exceptions import RedisError
 
 from prefold.errors import PrefoldError, UnavailableError
 from prefold.jobs.failures import queue_failures
@@ -39,6 +40,8 @@ async def _state_of(check: Check) -> str:
         return "does not answer in time"
     except PrefoldError as error:
         return error.detail
+    except RedisError as error:  # it answers, and does not let us ask
+        return str(error)
 
 
 async def sessions_answer(client: Redis) -> str | None:

@@ -145,6 +145,15 @@ class TenantLease:
         self._spend(turns, tokens, now)
         return True
 
+    async def take_for(self, session: str, turns: int, tokens: int, exists: Callable[[], Awaitable[bool]]) -> None:
+        """``take`` and ``admit``; where the session is not let in, nothing was spent."""
+        await self.take(turns, tokens)
+        try:
+            await self.admit(session, exists)
+        except QuotaError:
+            self.put_back(turns, tokens)
+            raise
+
     def put_back(self, turns: int, tokens: int) -> None:
         """What was taken for turns that were not stored."""
         for purse, spent in ((self._turns, turns), (self._tokens, tokens)):
@@ -154,7 +163,7 @@ class TenantLease:
     async def admit(self, session: str, exists: Callable[[], Awaitable[bool]], *, is_new: bool = False) -> None:
         """Counts the session as live. Raises ``QuotaError`` where it is not stored yet and there are as many as may be.
 
-        Asks the counts only for a session that was not seen here for a day, and for one that ``is_new`` at any rate.
+        Asks the counts only for a session that was not seen here for half a day, and for one that ``is_new`` at any rate.
         """
         limit, now = self.allowance.sessions, self._clock()
         if limit is None or (not is_new and self._live.has(self._tenant, session, now)):
@@ -172,6 +181,17 @@ class TenantLease:
             return
         self._tell_back()
         self._live.note(self._tenant, session, now)
+
+    async def recount(self, session: str, exists: Callable[[], Awaitable[bool]]) -> None:
+        """What ``admit`` let in was refused by the store: it is counted only if it is stored. Never raises."""
+        if self.allowance.sessions is None:
+            return
+        try:
+            if not await exists():
+                self._live.forget(self._tenant, session)
+                await self._counts.forget_session(self._tenant, session)
+        except _AWAY as error:
+            self._tell_away(type(error).__qualname__)
 
     def _spend(self, turns: int, tokens: int, now: float) -> None:
         for purse, spent in ((self._turns, turns), (self._tokens, tokens)):

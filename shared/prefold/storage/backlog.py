@@ -65,13 +65,14 @@ async def event_backlog(client: Redis) -> EventBacklog:
     with redis_failures():
         groups = await _each(client, "xinfo_groups", keys)
         ours = {key: group for key, found in groups.items() for group in found if group["name"] == GROUP.encode()}
-        left = [key for key, group in ours.items() if group["pending"] or group["lag"]]
+        # A lag of None: the server cannot tell, so one has to look.
+        left = [key for key, group in ours.items() if group["pending"] or group["lag"] != 0]
         oldest = await _oldest_left(client, left, ours)
     return EventBacklog(
         unread=sum(group["lag"] or 0 for group in ours.values()),
         unacknowledged=sum(group["pending"] for group in ours.values()),
         oldest_ms=min(oldest, default=None),
-        partitions=len(left),
+        partitions=len(oldest),
     )
 
 
@@ -96,7 +97,7 @@ async def due_backlog(client: Redis, now_ms: int) -> DueBacklog:
 
 
 async def _oldest_left(client: Redis, keys: list[str], groups: dict[str, Any]) -> list[int]:
-    """When they were written, ms: the oldest event of each stream that is not done with."""
+    """When it was written, ms: the oldest event that is not done with, of each stream that has any."""
     if not keys:
         return []
     async with client.pipeline(transaction=False) as pipe:
@@ -104,9 +105,13 @@ async def _oldest_left(client: Redis, keys: list[str], groups: dict[str, Any]) -
             pipe.xpending(key, GROUP)
             pipe.xrange(key, min=b"(" + groups[key]["last-delivered-id"], count=1)
         replies = await pipe.execute(raise_on_error=False)
-    ids = [reply["min"] for reply in replies[::2] if isinstance(reply, dict) and reply["min"]]
-    ids += [reply[0][0] for reply in replies[1::2] if isinstance(reply, list) and reply]
-    return [int(entry_id.split(b"-")[0]) for entry_id in ids]
+    oldest = []
+    for given, unread in zip(replies[::2], replies[1::2], strict=True):
+        ids = [given["min"]] if isinstance(given, dict) and given["min"] else []
+        ids += [unread[0][0]] if isinstance(unread, list) and unread else []
+        if ids:
+            oldest.append(min(int(entry_id.split(b"-")[0]) for entry_id in ids))
+    return oldest
 
 
 async def _each(client: Redis, command: str, keys: list[str]) -> dict[str, Any]:

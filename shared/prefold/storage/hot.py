@@ -35,6 +35,7 @@ _PREFIXES: tuple[tuple[str, type[exceptions.ResponseError] | type[exceptions.Con
     ("OOM", exceptions.OutOfMemoryError),
     ("READONLY", exceptions.ReadOnlyError),
     ("LOADING", exceptions.BusyLoadingError),
+    ("ERR max number of clients", exceptions.ConnectionError),
 )
 
 
@@ -124,7 +125,12 @@ class _Connection(asyncio.Protocol):
         return reply
 
     def start(self, packed: bytes, waiting: Waiting, count: int = 1) -> None:
-        """The same without a future, for ``count`` commands, each of which has a reply for ``waiting``."""
+        """The same without a future, for ``count`` commands, each of which has a reply for ``waiting``.
+
+        Raises ``ConnectionError`` when it was closed between its opening and this: nobody would ever answer.
+        """
+        if self.closed:
+            raise exceptions.ConnectionError("closed as soon as it was opened")
         if not self._out:
             self._loop.call_soon(self._flush)
         self._out.append(packed)

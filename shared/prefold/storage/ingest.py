@@ -124,12 +124,12 @@ class IngestStreams:
             part = entry_ids[start : start + _IDS_AT_ONCE]
             await self._run("drop_ingest", (TenantKeys.of(tenant).ingest,), part)
 
-    async def forget(self, tenant: str, session: str) -> int:
+    async def forget(self, tenant: str, session: str, *, before_ms: int | None = None) -> int:
         """Removes what waits for an erased session, and what the server's log of slow commands quotes; how many entries.
 
-        What is published from now on stays: it may be for a new life of the session.
+        What is published from now on (or later than ``before_ms``) stays: it may be for a new life of the session.
         """
-        removed = await self._look(tenant, session, remove=True)
+        removed = await self._look(tenant, session, remove=True, upto="" if before_ms is None else str(before_ms))
         await self._logs.forget(TenantKeys.of(tenant).ingest)
         return removed
 
@@ -137,10 +137,9 @@ class IngestStreams:
         """Entries that wait for the session."""
         return await self._look(tenant, session, remove=False)
 
-    async def _look(self, tenant: str, session: str, *, remove: bool) -> int:
+    async def _look(self, tenant: str, session: str, *, remove: bool, upto: bytes | str = "") -> int:
         keys, total = (TenantKeys.of(tenant).ingest,), 0
         after: bytes | str = ""
-        upto: bytes | str = ""
         while True:
             args: list[str | bytes | int] = [session, after, upto, _LOOKED_AT, int(remove)]
             found, after, upto = await self._run("forget_waiting", keys, args)

@@ -90,8 +90,11 @@ class IngestLetters:
         """The letter goes, its entry too; False: it was gone."""
         return bool(await self._run("forget_letters", letter.tenant, ["one", letter.name]))
 
-    async def erase(self, tenant: str, session: str) -> int:
-        """Removes the letters of the session; how many they were."""
+    async def erase(self, tenant: str, session: str, *, before_ms: int | None = None) -> int:
+        """Removes the letters of the session, or those set aside up to ``before_ms``; how many they were."""
+        if before_ms is not None:
+            old = [one for one in await self.letters(tenant, session) if one.at_ms <= before_ms]
+            return sum([await self.remove(one) for one in old])
         return int(await self._run("forget_letters", tenant, ["session", session]))
 
     async def end_old(self, tenant: str) -> int:

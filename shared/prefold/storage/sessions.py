@@ -49,13 +49,13 @@ class Sessions(RememberingSessions):
     @cached_property
     def _incarnations(self) -> Iterator[str]:
         """New ones for ever."""
-        return _drawn()
+        return _Drawn()
 
     async def append(self, tenant: str, session: str, turns: Sequence[PreparedTurn]) -> AppendResult:
         """Stores turns in order, all or none; creates the session if need be.
 
         A turn whose id was published before is a duplicate when its digest is the same, else the whole call is
-        refused with ``ConflictError`` (turn_conflict). ``GoneError``: the session was erased.
+        refused with ``ConflictError`` (turn_conflict). ``GoneError``: the session was erased. ``InvalidInputError``: no turns.
         """
         keys, args = self._append_call(tenant, session, turns)
         return parse_append(tenant, session, turns, await self._run("append", keys, args))
@@ -86,6 +86,8 @@ class Sessions(RememberingSessions):
     def _append_call(
         self, tenant: str, session: str, turns: Sequence[PreparedTurn]
     ) -> tuple[SessionKeys, list[Argument]]:
+        if not turns:
+            raise InvalidInputError("there is no turn to store", field="turns")
         keys = SessionKeys.of(tenant, session)
         now_ms = f"={self.now_ms}" if self.now_ms is not None else time.time_ns() // 1_000_000
         lead_ms = self.leads.ms_of(tenant) if self.leads is not None else None
@@ -267,12 +269,20 @@ class Sessions(RememberingSessions):
         return await embedded.read_turn(self._client, ref, seq)
 
 
-def _drawn() -> Iterator[str]:
-    """Random incarnations. Each append has one with it, so a system call serves many."""
-    while True:
-        digits = secrets.token_hex(_DRAWN_TOGETHER * INCARNATION_CHARACTERS // 2)
-        for start in range(0, len(digits), INCARNATION_CHARACTERS):
-            yield digits[start : start + INCARNATION_CHARACTERS]
+class _Drawn(Iterator[str]):
+    """Random incarnations. Each append has one with it, so a system call serves many. Threads may share it."""
+
+    def __init__(self) -> None:
+        self._ready: list[str] = []
+
+    def __next__(self) -> str:
+        while True:
+            try:
+                return self._ready.pop()
+            except IndexError:
+                digits = secrets.token_hex(_DRAWN_TOGETHER * INCARNATION_CHARACTERS // 2)
+                starts = range(0, len(digits), INCARNATION_CHARACTERS)
+                self._ready += [digits[start : start + INCARNATION_CHARACTERS] for start in starts]
 
 
 _GIVEN_AS = {

@@ -7,6 +7,7 @@ what long words, rows of signs and other scripts cost beyond that is set above w
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Final
 
 __all__ = ["EstimatingCounter"]
@@ -44,6 +45,22 @@ _JOINED: Final = (b"a.a", b"0.a", b"\n.a")
 _LENGTHS: Final = ((b"a" * 5, 0.06), (b"a" * 7, 0.16), (b"a" * 9, 0.17), (b"a" * 12, 0.45), (b"a" * 16, 2.0))
 _SIGNS: Final = ((b"...", 0.42), (b".aaaa", 0.3))
 _CAPITALS: Final = ((b"aA", 1.0), (b"AAA", 0.6), (b"aAa", 0.3))
+
+
+def _words(text: str) -> tuple[bytes, ...]:
+    return tuple(f" {word} ".encode() for word in text.split())
+
+
+_ENGLISH: Final = _words("the and you that it with this your my are have not be what from they would can but has")
+_WELL_KNOWN: Final = _words(
+    "que el una con por os um uma che il non per del der die das und nicht ist ich ein eine wir het een van niet ik dat "
+    "voor les des pour pas est"
+)
+"""German, Dutch, French, Spanish, Italian, Portuguese."""
+_FEW_LETTERS: Final = 80
+"""A text has one of the short words of its language at least for so many."""
+_LETTERS_A_TOKEN: Final = ((_WELL_KNOWN, 3.3), ((), 2.5))
+"""Of running text by its short words; a vocabulary has few tokens for the words of other languages."""
 _ESCAPE: Final = 0.7
 _MARGIN: Final = 1.02
 _OTHER: Final = (
@@ -85,7 +102,22 @@ def _measure(text: str) -> float:
     for run, cost in _CAPITALS:
         tokens += cased(run) * cost
     tokens += raw.count(b"\\") * _ESCAPE
-    return tokens if text.isascii() else tokens + _foreign(text)
+    if not text.isascii():
+        tokens += _foreign(text)
+    return max(tokens, _least_of_prose(raw, plain))
+
+
+def _least_of_prose(raw: bytes, plain: bytes) -> float:
+    """What running text costs that is not English, by its letters. 0 for English, and for code."""
+    letters = plain.count(b"a")
+    if 2 * plain.count(b"a a") < plain.count(b" a") + plain.count(b"\na") or _is_in(raw, _ENGLISH, letters):
+        return 0.0
+    each = next(each for words, each in _LETTERS_A_TOKEN if not words or _is_in(raw, words, letters))
+    return letters / each + plain.count(b". ") + plain.count(b".\n") + plain.count(b"0") / 2
+
+
+def _is_in(raw: bytes, words: Sequence[bytes], letters: int) -> bool:
+    return sum(map(raw.count, words)) * _FEW_LETTERS >= letters - _FEW_LETTERS / 2
 
 
 def _contractions(raw: bytes) -> int:

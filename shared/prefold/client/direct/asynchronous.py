@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 from prefold.client.asynchronous import AsyncPrefold
 from prefold.client.calls import Call, all_named, events
 from prefold.client.direct.calls import DirectCalls
-from prefold.client.direct.refusing import patient, refused_by_store, unsupported
+from prefold.client.direct.refusing import closed_client, patient, refused_by_store, unsupported
 from prefold.client.direct.store import Durability, StoreLooks
 from prefold.client.events import Event, Told
 from prefold.client.results import Appended
@@ -50,6 +50,7 @@ class DirectAsyncPrefold(AsyncPrefold):
         self._stack = AsyncExitStack()
         self._opening = asyncio.Lock()
         self._direct: DirectCalls | None = None
+        self._is_closed = False
         self._is_hasty = min(self._retry.attempt_seconds, self._retry.deadline_seconds) < _REPLY_SECONDS
 
     @property
@@ -59,7 +60,7 @@ class DirectAsyncPrefold(AsyncPrefold):
 
     async def aclose(self) -> None:
         """Give the connections back. Closing twice is legal."""
-        self._direct = None
+        self._is_closed, self._direct = True, None
         await self._stack.aclose()
 
     async def append_many(self, session: str, turns: Iterable[Mapping[str, Any]]) -> Appended:
@@ -109,6 +110,8 @@ class DirectAsyncPrefold(AsyncPrefold):
 
     async def _opened(self) -> DirectCalls:
         async with self._opening:
+            if self._is_closed:
+                raise closed_client()
             if self._direct is None:
                 sessions = await self._stack.enter_async_context(connect_sessions(self.url, lead=self._lead))
                 looks = StoreLooks(sessions, self._durability, waits=True)

@@ -11,7 +11,7 @@ from prefold.client.blocking import Prefold
 from prefold.client.calls import Call, all_named, events
 from prefold.client.direct.blocking_redis import complete, connect_blocking
 from prefold.client.direct.calls import DirectCalls
-from prefold.client.direct.refusing import patient, refused_by_store, unsupported
+from prefold.client.direct.refusing import closed_client, patient, refused_by_store, unsupported
 from prefold.client.direct.store import Durability, StoreLooks
 from prefold.client.events import Event, Told
 from prefold.client.results import Appended
@@ -41,6 +41,7 @@ class DirectPrefold(Prefold):
         self._retry = retry or RetryPolicy()
         checked = check_name(tenant, "tenant")
         self._counter, self._counter_kind = counter_at_hand()
+        self._is_closed = False
         seconds = self._retry.attempt_seconds
         self._redis, sessions = connect_blocking(redis_url, seconds, timedelta(seconds=build_seconds))
         self._direct = DirectCalls(sessions, StoreLooks(sessions, durability, waits=False), checked, self._counter)
@@ -52,6 +53,7 @@ class DirectPrefold(Prefold):
 
     def close(self) -> None:
         """Give the connections back. Closing twice is legal."""
+        self._is_closed = True
         self._redis.close()
 
     def append_many(self, session: str, turns: Iterable[Mapping[str, Any]]) -> Appended:
@@ -59,7 +61,7 @@ class DirectPrefold(Prefold):
         named, attempts = all_named(turns), Attempts(self._retry)
         while True:
             try:
-                return complete(self._direct.append(session, named))
+                return complete(self._opened().append(session, named))
             except TransientError as error:
                 pause = attempts.pause_after(patient(error))
             except RedisError as error:
@@ -72,12 +74,17 @@ class DirectPrefold(Prefold):
         attempts = Attempts(self._retry)
         while True:
             try:
-                return complete(call.direct(self._direct))
+                return complete(call.direct(self._opened()))
             except TransientError as error:
                 pause = attempts.pause_after(patient(error))
             except RedisError as error:
                 raise refused_by_store(error) from error
             time.sleep(pause)
+
+    def _opened(self) -> DirectCalls:
+        if self._is_closed:
+            raise closed_client()
+        return self._direct
 
     def _listen(self, session: str, told: Told) -> Iterator[Event | None]:  # noqa: ARG002
         raise unsupported(events(session))

@@ -74,10 +74,12 @@ class DirectCalls:
 
     async def session(self, session: str) -> Session:
         """As it stands."""
+        await self._looks.meet()
         return session_of(await self._sessions.view(self._tenant, check_name(session, "session")))
 
     async def turns(self, session: str, after_seq: int, limit: int) -> tuple[JsonObject, ...]:
         """A page of the log."""
+        await self._looks.meet()
         check_name(session, "session")
         if not 0 <= after_seq <= 2**53:
             raise InvalidInputError(f"must be from 0 to {2**53}", field="after_seq")
@@ -89,6 +91,7 @@ class DirectCalls:
     async def context(self, session: str, form: Format, budget_tokens: int | None, cache: Ttl | None) -> Context:
         """What to send to the model now, without recall."""
         _check_asked(form, budget_tokens, cache)
+        await self._looks.meet()
         stored = await self._sessions.read_context(self._tenant, check_name(session, "session"))
         profile = await self._profile(stored) if stored.user else _NOBODYS
         served = assemble(
@@ -109,6 +112,7 @@ class DirectCalls:
 
     async def state(self, session: str) -> State:
         """The pinned state."""
+        await self._looks.meet()
         stored = await self._sessions.read_state(self._tenant, check_name(session, "session"))
         return state_of(stored, decode(stored.body))
 

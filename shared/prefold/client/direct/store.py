@@ -66,11 +66,15 @@ class StoreLooks:
             return "fast" if self._wanted == "fast" else None
         return "fast" if last.lacking else "durable"
 
-    async def admit(self) -> None:
-        """Returns when something may be written. ConfigurationError: the store is of another layout."""
+    async def meet(self) -> None:
+        """Returns when something may be read. ConfigurationError: the store is of another layout."""
         if not self._has_met:
             await check_layout(self._sessions.client)
             self._has_met = True
+
+    async def admit(self) -> None:
+        """Returns when something may be written. ConfigurationError as ``meet``."""
+        await self.meet()
         if self._wanted == "durable":
             await self._require()
 
@@ -96,8 +100,9 @@ class StoreLooks:
         connections, last = self._sessions.connections_made, self._last
         if last is not None and (not self._is_stale(last) or (self._is_looking and last.connections == connections)):
             return last  # also while another call looks again
-        self._is_looking = True
+        self._is_looking, self._has_met = True, False  # whoever upgrades the store may have done so by now
         try:
+            await self.meet()
             self._last = _Look(self._monotonic(), connections, await self._lacking())
         finally:
             self._is_looking = False
