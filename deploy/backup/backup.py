@@ -213,7 +213,12 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--qdrant", action="append", default=[], metavar="URL", help="a node; its key: PREFOLD_QDRANT_API_KEY"
     )
     parser.add_argument("--vectors-dir", type=Path, metavar="DIR", help="folder of an embedded store, which is stopped")
-    return parser.parse_args(argv)
+    parsed = parser.parse_args(argv)
+    if not (parsed.sessions or os.environ.get("PREFOLD_REDIS_URL")):
+        parser.error("where are the sessions? give --sessions, or set PREFOLD_REDIS_URL")
+    if parsed.vectors_dir and not parsed.vectors_dir.is_dir():
+        parser.error(f"--vectors-dir: there is no folder {parsed.vectors_dir}")
+    return parsed
 
 
 if __name__ == "__main__":

@@ -75,6 +75,8 @@ def _renamed(packed: tarfile.TarFile, name: str) -> list[tarfile.TarInfo]:
 
 
 def _checked(backup: Path) -> dict[str, Any]:
+    if not (backup / "manifest.json").is_file():
+        raise SystemExit(f"restore: {backup} has no manifest.json: it is no backup, or one that was not finished")
     manifest: dict[str, Any] = json.loads((backup / "manifest.json").read_text("utf-8"))
     for name, told in manifest["files"].items():
         with (backup / name).open("rb") as file:
@@ -99,7 +101,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--qdrant", action="append", default=[], metavar="URL", help="the nodes, in the order of the backup"
     )
     parser.add_argument("--vectors-dir", type=Path, metavar="DIR", help="folder of an embedded store, which is stopped")
-    return parser.parse_args(argv)
+    parsed = parser.parse_args(argv)
+    if not (parsed.redis_dir or parsed.qdrant or parsed.vectors_dir):
+        parser.error("nothing to restore to: give --redis-dir, --qdrant or --vectors-dir")
+    return parsed
 
 
 if __name__ == "__main__":

@@ -137,4 +137,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _wanted(action: str) -> str:
-    return {"rotate": "the id of one key", "revoke": "ids of keys"}.get(action, "no ids")
+    return {
+        "rotate": "the id of one key",
+        "revoke": "ids of keys",
+        "check": "no ids; with --stdin it reads a key",
+    }.get(action, "no ids")

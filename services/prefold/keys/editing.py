@@ -21,6 +21,8 @@ def read_key_file(path: Path) -> KeyFile:
     """The file now. Raises ``ConfigurationError``."""
     try:
         return parse_key_file(path.read_bytes())
+    except FileNotFoundError as error:
+        raise ConfigurationError(f"there is no {path}: prefold keys init makes one") from error
     except OSError as error:
         raise ConfigurationError(f"{path} cannot be read: {error.strerror}") from error
 

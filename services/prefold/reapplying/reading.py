@@ -47,7 +47,10 @@ class Found:
 
 def time_of(text: str) -> datetime:
     """A time in ISO 8601 with its zone. ``ValueError`` for anything else."""
-    at = datetime.fromisoformat(text)
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no time such as 2026-11-30T10:00:00Z") from None
     if at.tzinfo is None:
         raise ValueError("the time must name its zone, as 2026-11-30T10:00:00Z")
     return at.astimezone(UTC)

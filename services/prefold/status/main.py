@@ -40,7 +40,7 @@ def top(argv: Sequence[str]) -> int:
     add_flags(parser, StatusSettings)
     settings = located(settings_from(StatusSettings, parser.parse_args(argv)))
     if not (sys.stdout.isatty() and sys.stdin.isatty()):
-        raise ConfigurationError("prefold top draws on a terminal, and this is none; use prefold status")
+        raise ConfigurationError("it draws on a terminal, and this is none; use prefold status")
     configure_logging("top", settings)
     from prefold.status.live import run_top
 

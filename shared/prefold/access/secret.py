@@ -25,7 +25,8 @@ def _read(path: Path) -> str:
             return file.read(_MOST_SECRET_BYTES).decode()
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ConfigurationError(f"PREFOLD_API_KEYS_SECRET_FILE: {path} cannot be read: {reason}") from error
+        mend = "; prefold keys init makes one" if isinstance(error, FileNotFoundError) else ""
+        raise ConfigurationError(f"PREFOLD_API_KEYS_SECRET_FILE: {path} cannot be read: {reason}{mend}") from error
 
 
 def _checked(text: str, variable: str) -> bytes:
