@@ -1,11 +1,11 @@
 """Takes a backup: the sessions' Redis over the network, Qdrant's collections as snapshots, or an embedded store's folder.
 
-    PREFOLD_REDIS_URL=redis://backup:…@host:6379 backup.py FOLDER [--qdrant http://node:6333 …] [--vectors-dir DIR]
+    PREFOLD_REDIS_URL=redis://backup:…@host:6379 backup.py FOLDER (--qdrant http://node:6333 … | --vectors-dir DIR)
 
 Makes FOLDER/TIME with one file a part and ``manifest.json``, which says when the backup was begun: `prefold
-reapply-erasures --since` wants that. First the sessions, then the vectors; embed and memory workers stand still
-meanwhile (docs/deployment.md tells why). Each primary of a cluster is one ``--sessions``. Nothing is written on the
-servers' disks. Runs in Prefold's environment.
+reapply-erasures --since` wants that. A backup that fails leaves no folder. First the sessions, then the vectors; embed
+and memory workers stand still meanwhile (docs/deployment.md tells why). Each primary of a cluster is one
+``--sessions``. Nothing is written on the servers' disks. Runs in Prefold's environment.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 import socket
 import ssl
 import sys
@@ -35,11 +36,33 @@ _PREFIXES = ("turns_", "memory_")
 
 
 def main(argv: Sequence[str]) -> int:
-    """Write the backup and say where; SystemExit with a message when a part of it could not be had."""
+    """Write the backup and say where; SystemExit with a message when a part of it could not be had: then nothing stays."""
     arguments = _parse(argv)
     begun = datetime.now(UTC)
     folder: Path = arguments.folder / begun.strftime("%Y%m%dT%H%M%S.%fZ")
-    folder.mkdir(parents=True, mode=0o700)
+    try:
+        folder.mkdir(parents=True, mode=0o700)
+        with _gone_unless_whole(folder):
+            count = _save(arguments, begun, folder)
+    except OSError as error:
+        raise SystemExit(f"backup: {error}") from error
+    _note(folder, count)
+    sys.stdout.write(f"{folder}\n")
+    return 0
+
+
+@contextmanager
+def _gone_unless_whole(folder: Path) -> Iterator[None]:
+    """Half a backup is none."""
+    try:
+        yield
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _save(arguments: argparse.Namespace, begun: datetime, folder: Path) -> int:
+    """How many files the backup has, the manifest not among them."""
     files: list[Path] = []
     for number, url in enumerate(arguments.sessions or [os.environ["PREFOLD_REDIS_URL"]]):
         files.append(save_sessions(url, folder / f"sessions-{number}.rdb"))
@@ -52,9 +75,7 @@ def main(argv: Sequence[str]) -> int:
         "files": {file.name: {"bytes": file.stat().st_size, "sha256": _digest(file)} for file in files},
     }
     (folder / "manifest.json").write_text(json.dumps(manifest, indent=1) + "\n", "utf-8")
-    _note(folder, len(files))
-    sys.stdout.write(f"{folder}\n")
-    return 0
+    return len(files)
 
 
 def save_sessions(url: str, target: Path) -> Path:
@@ -82,7 +103,8 @@ def save_sessions(url: str, target: Path) -> Path:
 def save_collections(url: str, api_key: str | None, folder: Path, node: int) -> Iterator[Path]:
     """A snapshot of each of our collections on one node, which holds that node's shards."""
     headers = {"api-key": api_key} if api_key else {}
-    with httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE_SECONDS, trust_env=False) as http:
+    asking = httpx.Client(base_url=url, headers=headers, timeout=_PATIENCE_SECONDS, trust_env=False)
+    with _told_of_qdrant(url), asking as http:
         found = http.get("/collections").raise_for_status().json()["result"]["collections"]
         for name in sorted(one["name"] for one in found if one["name"].startswith(_PREFIXES)):
             place = f"/collections/{name}/snapshots"
@@ -97,6 +119,24 @@ def save_collections(url: str, api_key: str | None, folder: Path, node: int) -> 
             if made.get("checksum") not in (None, _digest(target)):
                 raise SystemExit(f"backup: {target} came damaged")
             yield target
+
+
+@contextmanager
+def _told_of_qdrant(url: str) -> Iterator[None]:
+    """SystemExit that names the node, where it cannot be reached, refuses, or is no Qdrant."""
+    node = urlsplit(url).netloc.rpartition("@")[2] or url
+    try:
+        yield
+    except httpx.HTTPStatusError as error:
+        answer, asked = error.response, error.request
+        told = f"{answer.status_code} {answer.reason_phrase}"
+        if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+            told += "; its key goes into PREFOLD_QDRANT_API_KEY"
+        raise SystemExit(f"backup: {node} answers {asked.method} {asked.url.path} with {told}") from error
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        raise SystemExit(f"backup: {node} cannot be reached: {str(error) or type(error).__name__}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise SystemExit(f"backup: {node} does not answer as Qdrant does") from error
 
 
 def save_vectors(data_dir: Path, target: Path) -> Path:
@@ -171,8 +211,11 @@ def _socket(url: SplitResult) -> socket.socket:
         connection.settimeout(_PATIENCE_SECONDS)
         connection.connect(url.path)
         return connection
-    host = url.hostname or "127.0.0.1"
-    connection = socket.create_connection((host, url.port or 6379), _PATIENCE_SECONDS)
+    host, port = url.hostname or "127.0.0.1", url.port or 6379
+    try:
+        connection = socket.create_connection((host, port), _PATIENCE_SECONDS)
+    except OSError as error:
+        raise SystemExit(f"backup: the session store {host}:{port} cannot be reached: {error}") from error
     return (
         ssl.create_default_context().wrap_socket(connection, server_hostname=host)
         if url.scheme == "rediss"
@@ -213,7 +256,10 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
         "--qdrant", action="append", default=[], metavar="URL", help="a node; its key: PREFOLD_QDRANT_API_KEY"
     )
     parser.add_argument("--vectors-dir", type=Path, metavar="DIR", help="folder of an embedded store, which is stopped")
+    parser.add_argument("--without-vectors", action="store_true", help="sessions only: a restore then recalls nothing")
     parsed = parser.parse_args(argv)
+    if bool(parsed.qdrant or parsed.vectors_dir) == parsed.without_vectors:
+        parser.error("where are the vectors? give either --qdrant or --vectors-dir, or else --without-vectors")
     if not (parsed.sessions or os.environ.get("PREFOLD_REDIS_URL")):
         parser.error("where are the sessions? give --sessions, or set PREFOLD_REDIS_URL")
     if parsed.vectors_dir and not parsed.vectors_dir.is_dir():

@@ -58,3 +58,13 @@ def test_an_early_part_that_ends_fails_the_start_and_nothing_is_left(tmp_path: P
         supervisor.start()
     assert supervisor.pids() == {}
     assert "last" not in said.read_text()
+
+
+def test_a_failed_start_shows_the_lines_of_this_run_alone(tmp_path: Path) -> None:
+    (tmp_path / "mute.log").write_text("a line of the run before\n")
+    (tmp_path / "loud.log").write_text("a line of the run before\n")
+    for name, says, shown in (("mute", "", "has written nothing"), ("loud", "echo it is broken;", "it is broken")):
+        broken = Part(name, ["/bin/sh", "-c", f"{says} exit 3"], {}, is_ready=lambda: False)
+        with pytest.raises(UnavailableError, match=shown) as failed:
+            Supervisor([[broken]], tmp_path, lambda _: None).start()
+        assert "before" not in failed.value.detail

@@ -1,11 +1,15 @@
 """Addresses of Redis: which are taken, and what they mean."""
 
+import traceback
+
 import pytest
 from pydantic import ValidationError
 
+from prefold.client import AsyncPrefold, Prefold
 from prefold.config.flags import redacted_url
 from prefold.config.redis_urls import ClusterAddress, check_server_url, check_sessions_url, is_cluster_url
 from prefold.config.settings import QueueSettings, RedisSettings
+from prefold.errors import InvalidInputError
 from prefold.storage.hot import serves
 
 
@@ -56,6 +60,17 @@ def test_sessions_may_live_on_a_cluster_and_the_queue_may_not() -> None:
     assert RedisSettings(redis_url=url).redis_url == url
     with pytest.raises(ValidationError, match="only the sessions"):
         QueueSettings(queue_url=url)
+
+
+@pytest.mark.parametrize(
+    "url", ["http://app:secret@h:1", "127.0.0.1:6379", "", "redis://app:secret/x@h:1/0", "redis+cluster://secret@"]
+)
+def test_a_client_on_redis_itself_refuses_any_other_url_and_does_not_tell_it(url: str) -> None:
+    for client in (Prefold, AsyncPrefold):
+        with pytest.raises(InvalidInputError, match=r"expected redis://.*\(field redis_url\)$") as refused:
+            client.direct(url)
+        assert refused.value.field == "redis_url"
+        assert "secret" not in "".join(traceback.format_exception(refused.value, limit=0))
 
 
 def test_a_clusters_password_is_not_shown() -> None:

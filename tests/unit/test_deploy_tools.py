@@ -196,3 +196,67 @@ def test_nothing_is_restored_from_a_damaged_backup_or_over_what_is_there(tmp_pat
     with pytest.raises(SystemExit, match="not as it was written"):
         restore.main([str(made), "--redis-dir", str(tmp_path / "new")])
     assert not (tmp_path / "new").exists()
+
+
+def test_a_backup_without_vectors_is_taken_only_where_that_was_said(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for vectors in ([], ["--without-vectors", "--qdrant", "http://127.0.0.1:1"]):
+        with pytest.raises(SystemExit) as refused:
+            backup.main([str(tmp_path / "backups"), "--sessions", "redis://127.0.0.1:1", *vectors])
+        assert refused.value.code == 2
+        assert "--without-vectors" in capsys.readouterr().err
+    assert not (tmp_path / "backups").exists()
+
+
+def saved(url: str, target: Path) -> Path:
+    target.write_bytes(b"REDIS0011")
+    return target
+
+
+def test_a_backup_of_sessions_alone_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(backup, "save_sessions", saved)
+    monkeypatch.delenv("PREFOLD_AUDIT_FILE", raising=False)
+    assert backup.main([str(tmp_path), "--sessions", "redis://127.0.0.1:1", "--without-vectors"]) == 0
+    (made,) = tmp_path.iterdir()
+    assert sorted(path.name for path in made.iterdir()) == ["manifest.json", "sessions-0.rdb"]
+
+
+def test_a_backup_that_fails_says_why_and_leaves_no_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sessions = ["--sessions", "redis://app:secret@127.0.0.1:1"]
+    with pytest.raises(SystemExit, match=r"^backup: the session store 127\.0\.0\.1:1 cannot be reached: "):
+        backup.main([str(tmp_path), *sessions, "--without-vectors"])
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(backup, "save_sessions", saved)
+    monkeypatch.setenv("PREFOLD_QDRANT_API_KEY", "a-key")
+    with pytest.raises(SystemExit, match=r"^backup: 127\.0\.0\.1:1 cannot be reached: "):
+        backup.main([str(tmp_path), *sessions, "--qdrant", "http://127.0.0.1:1"])
+    with vector_server(turns_m_4=b"turns") as (server, url):
+        server.checksum = "0" * 64
+        with pytest.raises(SystemExit, match="damaged"):
+            backup.main([str(tmp_path), *sessions, "--qdrant", url])
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "told"),
+    [
+        (401, b"{}", "answers GET /collections with 401 Unauthorized; its key goes into PREFOLD_QDRANT_API_KEY"),
+        (500, b"{}", "answers GET /collections with 500 Internal Server Error"),
+        (200, b"{}", "does not answer as Qdrant does"),
+        (200, b"<html>", "does not answer as Qdrant does"),
+    ],
+)
+def test_a_node_that_is_no_qdrant_or_refuses_is_named(
+    status: int, body: bytes, told: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def answer(handler: _Snapshots) -> None:
+        handler.send_response(status)
+        handler.send_header("content-length", str(len(body)))
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    monkeypatch.setattr(_Snapshots, "do_GET", answer)
+    with vector_server() as (_, url), pytest.raises(SystemExit) as ended:
+        list(backup.save_collections(url, "a-key", tmp_path, 0))
+    assert ended.value.code == f"backup: {url.removeprefix('http://')} {told}"

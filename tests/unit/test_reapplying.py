@@ -139,6 +139,17 @@ def test_a_tenant_without_a_key_fails_and_the_others_go_on() -> None:
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize(("keys", "told"), [({}, "wants keys"), ({"acme": "pf_old"}, "another key for this tenant")])
+def test_a_gateway_that_wants_keys_gets_the_flag_named(keys: dict[str, str], told: str) -> None:
+    refusing = httpx.MockTransport(lambda _: httpx.Response(401, json={"code": "unauthenticated"}))
+    with httpx.Client(transport=refusing, base_url="http://gateway") as http:
+        (outcome,) = Eraser(http, keys, patience=timedelta(0)).run([GONE])
+    assert outcome.result == "failed"
+    assert "401 unauthenticated" in outcome.why
+    assert told in outcome.why
+    assert "--keys" in outcome.why
+
+
 def test_a_dry_run_tells_and_calls_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     log = written(tmp_path / "log", (1, "session_erased", "acme", {"session": "gone"}))
     nobody = ["--url", "http://127.0.0.1:9", "--dry-run", "--json"]

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from prefold.config.addresses import naming_address
 from prefold.cost.arguments import CostArguments, parse_arguments
 from prefold.cost.reports import comparison_lines, price_lines, session_lines, spending_lines
 from prefold.errors import InvalidInputError
@@ -38,9 +39,10 @@ async def _read(arguments: CostArguments) -> tuple[list[DaySpending], list[tuple
     today = datetime.now(UTC).date()
     async with connect(arguments.settings.redis_url, max_connections=4, timeout=_REPLY_TIMEOUT) as client:
         spending = Spending(client)
-        tenants = [arguments.tenant] if arguments.tenant is not None else await spending.tenants()
-        days = [day for tenant in tenants for day in await spending.days(tenant, today, arguments.days)]
-        sessions = await spending.sessions(arguments.tenant) if arguments.tenant is not None else []
+        with naming_address(arguments.settings, "redis_url"):
+            tenants = [arguments.tenant] if arguments.tenant is not None else await spending.tenants()
+            days = [day for tenant in tenants for day in await spending.days(tenant, today, arguments.days)]
+            sessions = await spending.sessions(arguments.tenant) if arguments.tenant is not None else []
     return days, sessions
 
 

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 from prefold.audit import AuditAction, AuditLog
+from prefold.config.addresses import naming_address
 from prefold.config.logs import configure_logging
 from prefold.deadletters.arguments import INGEST, DeadLetterArguments, parse_arguments
 from prefold.jobs import DeadLetter, DeadLetters, queue_connection
@@ -52,9 +53,11 @@ def _note(arguments: DeadLetterArguments, letters: Sequence[Letter]) -> None:
 
 async def _do(arguments: DeadLetterArguments) -> list[Letter]:
     """The letters that were meant, after what was to be done with them."""
-    async with connect(arguments.settings.redis_url, max_connections=4, timeout=_REPLY_TIMEOUT) as client:
-        work = [] if arguments.kind == INGEST else await _do_work(arguments, arguments.kind, DeadLetters(client))
-        entries = await _do_entries(arguments, IngestLetters(client)) if arguments.kind in (None, INGEST) else []
+    settings = arguments.settings
+    async with connect(settings.redis_url, max_connections=4, timeout=_REPLY_TIMEOUT) as client:
+        with naming_address(settings, "redis_url"):
+            work = [] if arguments.kind == INGEST else await _do_work(arguments, arguments.kind, DeadLetters(client))
+            entries = await _do_entries(arguments, IngestLetters(client)) if arguments.kind in (None, INGEST) else []
     return sorted([*work, *entries], key=lambda letter: letter.at_ms)
 
 
@@ -66,7 +69,8 @@ async def _do_work(
         for letter in letters:
             await dead_letters.remove(letter)
     elif arguments.action == "replay" and letters:
-        await asyncio.to_thread(_forget_starts, arguments.settings.queue_url, letters)
+        with naming_address(arguments.settings, "queue_url"):
+            await asyncio.to_thread(_forget_starts, arguments.settings.queue_url, letters)
         for letter in letters:
             await dead_letters.release(letter)
     return letters

@@ -39,7 +39,7 @@ async def examine(settings: DoctorSettings) -> list[Finding]:
     """All findings, part by part. Takes seconds also when nothing answers."""
     looks = (
         look_at_sessions(settings),
-        look_at_queue(settings.queue_url),
+        look_at_queue(settings),
         look_at_vectors(settings),
         look_at_model(settings),
     )

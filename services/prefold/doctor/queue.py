@@ -9,7 +9,9 @@ from redis import Redis
 from redis.exceptions import RedisError, ResponseError
 from rq import Worker
 
+from prefold.config.addresses import tried
 from prefold.config.flags import redacted_url
+from prefold.config.settings import QueueSettings
 from prefold.doctor.findings import Finding
 from prefold.jobs import QUEUES, hint_queue, queue_connection
 from prefold.storage.promises import OLDEST_VERSION
@@ -20,17 +22,17 @@ _PART = "queue"
 _REPLY_TIMEOUT = timedelta(seconds=2)
 
 
-async def look_at_queue(url: str) -> list[Finding]:
+async def look_at_queue(settings: QueueSettings) -> list[Finding]:
     """Findings of the queue. Never raises."""
-    return await asyncio.to_thread(_look, url)
+    return await asyncio.to_thread(_look, settings)
 
 
-def _look(url: str) -> list[Finding]:
-    with closing(queue_connection(url, reply_timeout=_REPLY_TIMEOUT, retries=0)) as client:
+def _look(settings: QueueSettings) -> list[Finding]:
+    with closing(queue_connection(settings.queue_url, reply_timeout=_REPLY_TIMEOUT, retries=0)) as client:
         try:
             info: Any = client.info()
             return [
-                Finding(_PART, "reachable", "ok", redacted_url(url)),
+                Finding(_PART, "reachable", "ok", redacted_url(settings.queue_url)),
                 *_settings(info),
                 *_log(client, info),
                 *_queues(client),
@@ -39,7 +41,9 @@ def _look(url: str) -> list[Finding]:
             mend = (
                 "start it, or let PREFOLD_QUEUE_URL name the one that runs; until then turns are kept and not worked on"
             )
-            return [Finding(_PART, "reachable", "wrong", f"{redacted_url(url)} does not answer: {error}", mend)]
+            return [
+                Finding(_PART, "reachable", "wrong", f"{tried(settings, 'queue_url')} does not answer: {error}", mend)
+            ]
 
 
 def _settings(info: dict[str, Any]) -> list[Finding]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from redis.asyncio import Redis
 
+from prefold.config.addresses import tried
 from prefold.config.flags import redacted_url
 from prefold.doctor.findings import Finding, found_by
 from prefold.doctor.settings import DoctorSettings
@@ -35,7 +36,7 @@ async def look_at_sessions(settings: DoctorSettings) -> list[Finding]:
             layout = await _layout(client)
             return [*findings, layout, *await _clocks(client, seen.away), *await look_at_work(client)]
         except (UnavailableError, ConfigurationError) as error:
-            return [_away(_PART, f"{redacted_url(settings.redis_url)}: {error.detail}")]
+            return [_away(_PART, f"{tried(settings, 'redis_url')}: {error.detail}")]
 
 
 def _away(part: str, why: str) -> Finding:

@@ -12,6 +12,7 @@ import structlog
 from prefold.access import secret_of
 from prefold.audit import AuditLog
 from prefold.cli.main import version
+from prefold.config.addresses import naming_address
 from prefold.config.settings import is_loopback
 from prefold.facts import FactBook
 from prefold.gateway.admission import Admission
@@ -101,9 +102,10 @@ async def gateway(settings: GatewaySettings) -> AsyncIterator[Door]:
             settings.redis_url, max_connections=settings.redis_max_connections, lead=settings.build_lead
         )
         sessions = await stack.enter_async_context(connecting)
-        store = await stack.enter_async_context(watched_store(sessions, settings))
-        await meet_layout(sessions.client)
-        await sessions.load_scripts()
+        with naming_address(settings, "redis_url"):
+            store = await stack.enter_async_context(watched_store(sessions, settings))
+            await meet_layout(sessions.client)
+            await sessions.load_scripts()
         finder, index = await stack.enter_async_context(opened_finder(settings, sessions))
         rewrites = await stack.enter_async_context(opened_rewrites(sessions.client))
         jobs = stack.enter_context(opened_jobs(settings.queue_url))

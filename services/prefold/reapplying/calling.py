@@ -33,7 +33,7 @@ class Outcome:
     erasure: Erasure
     result: Result
     why: str = ""
-    """Of a failure, in codes and numbers."""
+    """Of a failure, in codes and numbers; where no key opens the gateway, what to give."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,11 @@ class Eraser:
             )
         except httpx.RequestError as error:
             return _Seen(None, type(error).__name__)
-        return _seen(answer)
+        seen = _seen(answer)
+        if answer.status_code == httpx.codes.UNAUTHORIZED:
+            wanted = "another key for this tenant" if key else "keys: name their file"
+            return _Seen(seen.result, f"{seen.why}: the gateway wants {wanted} with --keys")
+        return seen
 
 
 def _path(erasure: Erasure) -> str:

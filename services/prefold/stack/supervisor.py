@@ -59,6 +59,8 @@ class _Child:
     log: Path
     process: subprocess.Popen[bytes] | None = None
     started_at: float = 0.0
+    log_start: int = 0
+    """Where in the log the lines of the newest start begin, in bytes."""
     restart_at: float = 0.0
     pause_seconds: float = field(default_factory=lambda: _FIRST_PAUSE_SECONDS)
 
@@ -140,13 +142,11 @@ class Supervisor:
         deadline = child.started_at + child.part.ready_within.total_seconds()
         while not self._stop.is_set():
             if child.process is None or child.process.poll() is not None:
-                raise UnavailableError(
-                    f"{child.part.name} ended at its start ({_how(child)}):\n{_last_lines(child.log)}"
-                )
+                raise UnavailableError(f"{child.part.name} ended at its start ({_how(child)}):\n{_last_lines(child)}")
             if child.part.is_ready():
                 return
             if time.monotonic() > deadline:
-                raise UnavailableError(f"{child.part.name} did not become ready:\n{_last_lines(child.log)}")
+                raise UnavailableError(f"{child.part.name} did not become ready:\n{_last_lines(child)}")
             self._stop.wait(_READY_LOOK_EVERY_SECONDS)
 
     def _look_after(self) -> None:
@@ -181,6 +181,7 @@ def _launch(child: _Child) -> None:
     part = child.part
     _bound(child.log)
     with child.log.open("ab") as log:
+        child.log_start = log.tell()
         child.process = subprocess.Popen(
             leashed(part.command, death_signal=part.death_signal),
             stdin=subprocess.PIPE,
@@ -233,8 +234,9 @@ def _bound(log: Path) -> None:
         os.truncate(log, 0)
 
 
-def _last_lines(log: Path, count: int = 12) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 8192))
+def _last_lines(child: _Child, count: int = 12) -> str:
+    """Of its newest start: those of a run before would mislead."""
+    with child.log.open("rb") as file:
+        file.seek(max(child.log_start, child.log.stat().st_size - 8192))
         lines = file.read().decode(errors="replace").splitlines()
-    return "\n".join(f"  {line}" for line in lines[-count:]) or f"  ({log} is empty)"
+    return "\n".join(f"  {line}" for line in lines[-count:]) or f"  (it has written nothing to {child.log})"

@@ -14,7 +14,7 @@ import httpx
 from redis.asyncio import Redis
 from redis.exceptions import RedisError
 
-from prefold.config.flags import redacted_url
+from prefold.config.addresses import tried
 from prefold.errors import PrefoldError
 from prefold.jobs import QUEUES, DeadLetters, JobQueue, QueueName, queue_connection
 from prefold.status.gateways import GatewayCounts, counts_of
@@ -152,7 +152,7 @@ class Looker:
 @asynccontextmanager
 async def opened_looker(settings: StatusSettings) -> AsyncIterator[Looker]:
     """With connections of its own, closed at the end. Opens none before it looks."""
-    addresses = {"sessions": redacted_url(settings.redis_url), "queue": redacted_url(settings.queue_url)}
+    addresses = {"sessions": tried(settings, "redis_url"), "queue": tried(settings, "queue_url")}
     async with AsyncExitStack() as stack:
         connecting = connect(settings.redis_url, max_connections=4, timeout=_REPLY_TIMEOUT, retries=0)
         client = await stack.enter_async_context(connecting)

@@ -1,7 +1,8 @@
 """Where the parts of a running ``prefold up`` are: a file in its data folder, for commands on the same machine."""
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Self, TypeVar
@@ -9,9 +10,11 @@ from typing import Any, Self, TypeVar
 import orjson
 from pydantic import SecretStr
 
-from prefold.config.settings import DataDirSettings
+from prefold.config.flags import redacted_url, variable_of
+from prefold.config.settings import DataDirSettings, ProcessSettings
+from prefold.errors import UnavailableError
 
-__all__ = ["Addresses", "located"]
+__all__ = ["Addresses", "located", "naming_address", "tried"]
 
 S = TypeVar("S", bound=DataDirSettings)
 
@@ -62,3 +65,36 @@ def located(settings: S) -> S:
     open_ones = type(settings).model_fields.keys() - settings.model_fields_set
     known = {name: value for name, value in running.settings().items() if name in open_ones and value}
     return settings.model_copy(update=known)
+
+
+def tried(settings: ProcessSettings, name: str) -> str:
+    """The address that the setting ``name`` gives, without user and password; of a default also why it is no other."""
+    shown = redacted_url(str(getattr(settings, name)))
+    if name in settings.model_fields_set:
+        return shown
+    unset = f"{variable_of(type(settings), name)} is not set"
+    if isinstance(settings, DataDirSettings):
+        unset = f"no `prefold up` runs on {settings.data_dir}, and {unset}"
+    return f"{shown} (the default: {unset})"
+
+
+@contextmanager
+def naming_address(settings: ProcessSettings, name: str) -> Iterator[None]:
+    """``UnavailableError`` from within says which address was tried, and what helps; its ``field`` is the variable.
+
+    One that has a field already passes as it is.
+    """
+    try:
+        yield
+    except UnavailableError as error:
+        if error.field is not None:
+            raise
+        variable = variable_of(type(settings), name)
+        is_away = error.code == UnavailableError.code
+        mend = f"; start it, or let {variable} name the one that runs" if is_away else ""
+        raise UnavailableError(
+            f"{error.detail}: {tried(settings, name)}{mend}",
+            code=error.code,
+            field=variable,
+            retry_after=error.retry_after,
+        ) from error

@@ -17,7 +17,8 @@ from prefold.errors import ConfigurationError
 S = TypeVar("S", bound=ProcessSettings)
 
 REDACTED = "********"
-_CREDENTIALS_IN_URL = re.compile(r"//[^/@]*@")
+_CREDENTIALS_IN_URL = re.compile(r"//[^/?#]*@")
+_PASSWORD_OPTION = re.compile(r"([?&](?:user(?:name)?|password)=)[^&#]*")
 
 
 def load_settings(
@@ -90,7 +91,7 @@ def environment_of(settings: ProcessSettings) -> dict[str, str]:
 
 def redacted_url(url: str) -> str:
     """``url`` without its user and password."""
-    return _CREDENTIALS_IN_URL.sub(f"//{REDACTED}@", url)
+    return _PASSWORD_OPTION.sub(rf"\1{REDACTED}", _CREDENTIALS_IN_URL.sub(f"//{REDACTED}@", url))
 
 
 def variable_of(kind: type[ProcessSettings], name: str) -> str:

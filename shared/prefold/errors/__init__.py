@@ -67,6 +67,12 @@ class InvalidInputError(RefusedError):
 
     code = "invalid_input"
 
+    def __str__(self) -> str:
+        """As a traceback shows it: with the place, where the detail does not name it."""
+        if self.field is None or self.field in self.detail:
+            return self.detail
+        return f"{self.detail} (field {self.field})"
+
 
 class UnauthenticatedError(RefusedError):
     """The request carries no credential that we know."""

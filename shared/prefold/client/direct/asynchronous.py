@@ -12,7 +12,7 @@ from redis.exceptions import RedisError
 from prefold.client.asynchronous import AsyncPrefold
 from prefold.client.calls import Call, all_named, events
 from prefold.client.direct.calls import DirectCalls
-from prefold.client.direct.refusing import closed_client, patient, refused_by_store, unsupported
+from prefold.client.direct.refusing import checked_url, closed_client, patient, refused_by_store, unsupported
 from prefold.client.direct.store import Durability, StoreLooks
 from prefold.client.events import Event, Told
 from prefold.client.results import Appended
@@ -41,7 +41,7 @@ class DirectAsyncPrefold(AsyncPrefold):
         durability: Durability | None,
         build_seconds: float,
     ) -> None:
-        self.url = redis_url
+        self.url = checked_url(redis_url)
         self._retry = retry or RetryPolicy()
         self._tenant = check_name(tenant, "tenant")
         self._durability: Durability | None = durability

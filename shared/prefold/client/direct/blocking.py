@@ -11,7 +11,7 @@ from prefold.client.blocking import Prefold
 from prefold.client.calls import Call, all_named, events
 from prefold.client.direct.blocking_redis import complete, connect_blocking
 from prefold.client.direct.calls import DirectCalls
-from prefold.client.direct.refusing import closed_client, patient, refused_by_store, unsupported
+from prefold.client.direct.refusing import checked_url, closed_client, patient, refused_by_store, unsupported
 from prefold.client.direct.store import Durability, StoreLooks
 from prefold.client.events import Event, Told
 from prefold.client.results import Appended
@@ -37,7 +37,7 @@ class DirectPrefold(Prefold):
         durability: Durability | None,
         build_seconds: float,
     ) -> None:
-        self.url = redis_url
+        self.url = checked_url(redis_url)
         self._retry = retry or RetryPolicy()
         checked = check_name(tenant, "tenant")
         self._counter, self._counter_kind = counter_at_hand()

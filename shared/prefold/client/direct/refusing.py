@@ -2,14 +2,31 @@
 
 from typing import Any
 
+from redis.connection import parse_url
 from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 
 from prefold.client.calls import Call
-from prefold.errors import PrefoldError, TransientError, UnauthenticatedError, UnsupportedError
+from prefold.config.redis_urls import ClusterAddress, is_cluster_url
+from prefold.errors import InvalidInputError, PrefoldError, TransientError, UnauthenticatedError, UnsupportedError
 
-__all__ = ["closed_client", "patient", "refused_by_store", "unsupported"]
+__all__ = ["checked_url", "closed_client", "patient", "refused_by_store", "unsupported"]
 
 _NOT_LET_IN = ("NOPERM", "NOAUTH", "WRONGPASS")
+
+
+def checked_url(redis_url: str) -> str:
+    """The URL, if a client can be made of it. InvalidInputError that never tells it: there may be a password in it."""
+    try:
+        if is_cluster_url(redis_url):
+            ClusterAddress.parse(redis_url)
+        else:
+            parse_url(redis_url)  # type: ignore[no-untyped-call]  # redis-py has no types here
+    except ValueError:
+        raise InvalidInputError(
+            "expected redis://host:port/db, rediss://…, unix:///path or redis+cluster://host:port,host:port",
+            field="redis_url",
+        ) from None
+    return redis_url
 
 
 def unsupported(call: Call[Any]) -> UnsupportedError:
