@@ -1,6 +1,6 @@
 """``python -m bench.floor``: the least that a server in Python does, as the gateway's floor.
 
-The same server with the same settings and a bare ASGI application: a POST reads its body and answers some bytes, a
+The same server with the same protocol and settings and a bare ASGI application: a POST reads its body and answers some bytes, a
 GET answers ``?bytes=N`` bytes. It tells its address as JSON on standard error, as the gateway does.
 """
 
@@ -10,6 +10,7 @@ import sys
 from typing import Any
 
 from prefold.config.lifecycle import run_async
+from prefold.gateway.wire import BoundedHttpProtocol
 from prefold.serving import answer, listening, url_of
 
 Scope = dict[str, Any]
@@ -36,7 +37,7 @@ async def _serve(stop: asyncio.Event) -> None:
     with listening("127.0.0.1", 0) as listener:
         sys.stderr.write(json.dumps({"url": url_of(listener)}) + "\n")
         sys.stderr.flush()
-        await answer(floor, listener, stop)
+        await answer(floor, listener, stop, http=BoundedHttpProtocol)
 
 
 if __name__ == "__main__":
