@@ -13,8 +13,7 @@ from prefold.errors import PrefoldError
 from prefold.recall import CollectionSpec
 from prefold.recall.names import COLLECTION_PREFIX
 from prefold.recall.points import DENSE
-from prefold.recall.server import VectorServer
-from prefold.recall.transport import HttpTransport
+from prefold.recall.server import connect_server
 
 __all__ = ["look_at_vectors"]
 
@@ -25,15 +24,14 @@ _ANSWER = timedelta(seconds=3)
 async def look_at_vectors(settings: DoctorSettings) -> list[Finding]:
     """Findings of the store. Never raises."""
     key = settings.qdrant_api_key
-    transport = HttpTransport(
+    connecting = connect_server(
         settings.qdrant_url,
-        headers={"api-key": key.get_secret_value()} if key else {},
+        api_key=key.get_secret_value() if key else None,
         connect_timeout=_ANSWER,
         request_timeout=_ANSWER,
         max_connections=2,
     )
-    async with transport:
-        server = VectorServer(transport)
+    async with connecting as server:
         try:
             names = [name for name in await server.collections() if name.startswith(COLLECTION_PREFIX)]
             found = [Finding(_PART, "reachable", "ok", redacted_url(settings.qdrant_url))]

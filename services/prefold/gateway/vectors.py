@@ -30,8 +30,7 @@ from prefold.recall.derived_text import fact_text
 from prefold.recall.forgetting import forget_in
 from prefold.recall.names import MEMORY_PREFIX
 from prefold.recall.scope import Scope
-from prefold.recall.server import VectorServer
-from prefold.recall.transport import HttpTransport
+from prefold.recall.server import VectorServer, connect_server
 from prefold.storage import Sessions
 
 T = TypeVar("T")
@@ -189,9 +188,9 @@ async def _searched(index: VectorIndex | MemoryIndex, search: Callable[[], Await
 async def opened_finder(settings: GatewaySettings, sessions: Sessions) -> AsyncIterator[tuple[Finder, EmbeddedTurns]]:
     """The finder and its index, with their connections; the embedder loads in the background."""
     key = settings.qdrant_api_key
-    transport = HttpTransport(
+    connecting = connect_server(
         settings.qdrant_url,
-        headers={"api-key": key.get_secret_value()} if key else {},
+        api_key=key.get_secret_value() if key else None,
         connect_timeout=_CONNECT,
         request_timeout=_ANSWER,
         max_connections=_CONNECTIONS,
@@ -200,8 +199,8 @@ async def opened_finder(settings: GatewaySettings, sessions: Sessions) -> AsyncI
     embedder.start()
     executor = ThreadPoolExecutor(settings.embedder_threads, thread_name_prefix="embed")
     try:
-        async with transport:
-            index = EmbeddedTurns(VectorServer(transport), embedder)
+        async with connecting as server:
+            index = EmbeddedTurns(server, embedder)
             yield Finder(sessions, index, embedder, executor), index
     finally:
         # A query under way may hang on a server: the process does not wait for it.

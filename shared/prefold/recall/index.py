@@ -17,8 +17,7 @@ from prefold.recall.layout import KEYWORD, OF_TENANT, Indexes, check_query, chec
 from prefold.recall.names import COLLECTION_PREFIX, collection_name
 from prefold.recall.points import TurnHit, TurnPoint
 from prefold.recall.scope import Scope, TurnRange
-from prefold.recall.server import VectorServer
-from prefold.recall.transport import HttpTransport
+from prefold.recall.server import VectorServer, connect_server
 
 log = structlog.get_logger()
 
@@ -161,12 +160,12 @@ async def connect_vectors(
     max_connections: int = 16,
 ) -> AsyncIterator[VectorIndex]:
     """The index on a server. Opens no connection before the first call, closes all at the end."""
-    transport = HttpTransport(
+    connecting = connect_server(
         url,
-        headers={"api-key": api_key} if api_key else {},
+        api_key=api_key,
         connect_timeout=connect_timeout,
         request_timeout=request_timeout,
         max_connections=max_connections,
     )
-    async with transport:
-        yield VectorIndex(VectorServer(transport), spec, scale)
+    async with connecting as server:
+        yield VectorIndex(server, spec, scale)

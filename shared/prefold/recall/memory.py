@@ -17,9 +17,8 @@ from prefold.recall.layout import KEYWORD, OF_TENANT, Indexes, check_query, chec
 from prefold.recall.names import MEMORY_PREFIX, memory_collection_name
 from prefold.recall.retrieval import Retrieval
 from prefold.recall.scope import Scope
-from prefold.recall.server import VectorServer
+from prefold.recall.server import VectorServer, connect_server
 from prefold.recall.sparse import query_words
-from prefold.recall.transport import HttpTransport
 
 _POINTS_PER_CALL: Final = 128
 _NEAR: Final = 40
@@ -130,12 +129,12 @@ async def connect_memory(
     max_connections: int = 8,
 ) -> AsyncIterator[MemoryIndex]:
     """The index on a server. Opens no connection before the first call, closes all at the end."""
-    transport = HttpTransport(
+    connecting = connect_server(
         url,
-        headers={"api-key": api_key} if api_key else {},
+        api_key=api_key,
         connect_timeout=connect_timeout,
         request_timeout=request_timeout,
         max_connections=max_connections,
     )
-    async with transport:
-        yield MemoryIndex(VectorServer(transport), spec, scale)
+    async with connecting as server:
+        yield MemoryIndex(server, spec, scale)

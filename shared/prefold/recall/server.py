@@ -1,7 +1,9 @@
 """The few calls of Qdrant's REST API that recall needs, and what their failures mean."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -25,6 +27,27 @@ _TOO_LARGE: Final = 413
 _TOO_MANY: Final = 429
 _SERVER_ERRORS: Final = 500
 _QUOTED: Final = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)', re.DOTALL)
+
+
+@asynccontextmanager
+async def connect_server(
+    url: str,
+    *,
+    api_key: str | None,
+    connect_timeout: timedelta,
+    request_timeout: timedelta,
+    max_connections: int,
+) -> AsyncIterator["VectorServer"]:
+    """The server at a URL. Opens no connection before the first call, closes all at the end."""
+    transport = HttpTransport(
+        url,
+        headers={"api-key": api_key} if api_key else {},
+        connect_timeout=connect_timeout,
+        request_timeout=request_timeout,
+        max_connections=max_connections,
+    )
+    async with transport:
+        yield VectorServer(transport)
 
 
 class VectorServer:

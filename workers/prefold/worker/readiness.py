@@ -15,8 +15,7 @@ from prefold.errors import ConfigurationError, TransientError, UnavailableError
 from prefold.jobs import COMPACT_QUEUE, EMBED_QUEUE, QueueName, queue_connection
 from prefold.jobs.readiness import Check, queue_answers, sessions_answer, states_of, vectors_answer
 from prefold.pricing import prices_and_budgets
-from prefold.recall.server import VectorServer
-from prefold.recall.transport import HttpTransport
+from prefold.recall.server import VectorServer, connect_server
 from prefold.storage.client import connect
 from prefold.storage.layout import meet_layout
 from prefold.telemetry.probe import serving_probe
@@ -108,14 +107,14 @@ async def _checks(stack: AsyncExitStack, queue: QueueName, settings: WorkerSetti
 
 async def _vectors(stack: AsyncExitStack, settings: WorkerSettings) -> VectorServer:
     key = settings.qdrant_api_key
-    transport = HttpTransport(
+    connecting = connect_server(
         settings.qdrant_url,
-        headers={"api-key": key.get_secret_value()} if key else {},
+        api_key=key.get_secret_value() if key else None,
         connect_timeout=_ANSWER,
         request_timeout=_ANSWER,
         max_connections=1,
     )
-    return VectorServer(await stack.enter_async_context(transport))
+    return await stack.enter_async_context(connecting)
 
 
 async def _files_are_well(settings: WorkerSettings) -> None:
