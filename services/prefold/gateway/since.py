@@ -24,7 +24,7 @@ _NONE_THAT_LIVES = "-"
 
 
 def before_of(exchange: Exchange) -> int | None:
-    """Milliseconds of the parameter ``before``; None without it. Refuses what is no time, or has no zone."""
+    """Milliseconds of the parameter ``before``; None without it, 0 for what was before 1970. Refuses what is no time, or has no zone."""
     given = exchange.query(BEFORE.name).get(BEFORE.name)
     if given is None:
         return None
@@ -35,7 +35,7 @@ def before_of(exchange: Exchange) -> int | None:
     if at.tzinfo is None:
         raise InvalidInputError("the time must name its zone, as 2026-11-30T10:00:00Z", field=BEFORE.name)
     try:
-        return int(at.astimezone(UTC).timestamp() * 1000)
+        return max(0, int(at.astimezone(UTC).timestamp() * 1000))  # a store's times have no sign
     except (OverflowError, ValueError) as error:
         raise InvalidInputError("is out of range", field=BEFORE.name) from error
 
