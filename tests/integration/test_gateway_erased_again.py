@@ -48,6 +48,10 @@ async def test_a_session_that_is_erased_already_is_finished_and_an_unknown_one_i
     await served.client.delete(SESSION)
     assert await status_of(served, SESSION, moment(-1)) == (200, "")
     assert await status_of(served, "/v1/sessions/unheard", moment()) == (404, "session_not_found")
+    assert await status_of(served, "/v1/sessions/unheard", {"before": "0326-09-22T06:42:53Z"}) == (
+        404,
+        "session_not_found",
+    )
 
 
 async def test_a_user_who_was_erased_since_may_have_begun_anew_and_is_spared(served: Served) -> None:
