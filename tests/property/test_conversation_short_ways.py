@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from prefold.conversation import prepare, strict_json
+from prefold.conversation import clipping, prepare, strict_json
+from prefold.conversation.clipping import count_clipped
 from prefold.conversation.prepare import prepare_turn
 from prefold.errors import InvalidInputError
-from prefold.tokens import load_counter
+from prefold.tokens import TokenCounter, load_counter, load_reference
 
 TEXTS = st.one_of(
     st.text(max_size=40),
@@ -84,6 +85,47 @@ def test_a_turn_of_words_is_prepared_as_any_turn_is(raw: dict[str, Any]) -> None
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(prepare, "_said", lambda *_: None)
         assert short == prepared(raw)
+
+
+PIECES = st.one_of(
+    st.sampled_from(
+        ["parcel", "I'll", "don't", "GmbH", "4711", "1,299.95", "中文", "é", "Ελ", "…", "]", "/", "'s", "👩\u200d👧"]
+    ),
+    st.sampled_from(["internationalization", "incomprehensibilities"]),
+    st.text(alphabet="aZ é中1\n\t.'/[]…\u0301", min_size=1, max_size=6),
+)
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    pieces=st.lists(PIECES, min_size=1, max_size=12),
+    gaps=st.lists(st.sampled_from([" ", " ", " ", "", "  ", "\n", ". "]), min_size=1, max_size=5),
+    times=st.integers(1, 60),
+    budget=st.integers(12, 250),
+)
+@pytest.mark.parametrize("counter", [load_counter(), load_reference()], ids=["fast", "reference"])
+def test_a_text_counted_by_its_pieces_and_clipped_measures_what_counting_it_says(
+    counter: TokenCounter, pieces: list[str], gaps: list[str], times: int, budget: int
+) -> None:
+    text = "".join(piece + gaps[number % len(gaps)] for number, piece in enumerate(pieces * times))
+
+    tokens, shorter, shorter_tokens = count_clipped(text, budget, counter)
+
+    assert (tokens, shorter_tokens) == (counter.count(text), counter.count(shorter))
+    assert shorter == text if tokens <= budget else shorter_tokens <= max(budget, 10) or shorter == text
+
+
+def test_most_long_texts_are_counted_by_their_pieces() -> None:
+    """Without this the test above could see the closer look only."""
+    text = "I looked at the order again and the parcel left the warehouse in Leipzig on Tuesday. " * 20
+
+    _, shorter, shorter_tokens = count_clipped(text, 193, load_counter())
+
+    ends = clipping._guessed_ends(text, 193)
+    assert ends is not None
+    assert shorter.startswith(text[: ends[0]] + " […")
+    assert shorter.endswith("…]" + text[ends[1] :])
+    assert 0.6 * 193 <= shorter_tokens <= 193
 
 
 def test_the_short_ways_are_taken_by_what_most_clients_send() -> None:

@@ -15,6 +15,8 @@ from tests.support.contexts import ContextMaker
 class NeverCounts:
     """A counter for reads that must not count."""
 
+    adds_up = False
+
     def count(self, text: str) -> int:
         raise AssertionError("a stored context is served without counting")
 

@@ -23,6 +23,8 @@ EXAMPLES = Path(__file__).parents[2] / "examples"
 class CountsCharacters:
     """A quarter of the characters: below what the fake gateway reports."""
 
+    adds_up = False
+
     def count(self, text: str) -> int:
         return len(text) // 4
 
@@ -123,6 +125,8 @@ def test_a_context_is_over_the_limit_when_the_recount_says_so_whatever_is_report
 
 
 class CountsMuch:
+    adds_up = False
+
     def count(self, text: str) -> int:
         return 5000
 

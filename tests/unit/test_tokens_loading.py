@@ -86,6 +86,8 @@ def test_warming_loads_the_processs_counter(monkeypatch: pytest.MonkeyPatch) -> 
     counted: list[str] = []
 
     class Recorder:
+        adds_up = False
+
         def count(self, text: str) -> int:
             counted.append(text)
             return 1

@@ -9,7 +9,6 @@ from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
@@ -19,6 +18,7 @@ from starlette.responses import Response
 
 from prefold.assembly import ServedContext
 from prefold.assembly.served import shown_left_out, shown_recall
+from prefold.config.clock import utc_now
 from prefold.conversation.ids import check_name
 from prefold.errors import PrefoldError
 from prefold.gateway.bodies import json_response
@@ -78,7 +78,7 @@ def record_of(
 
 def record_time() -> str:
     """Now, as records say it."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return f"{utc_now()[:23]}Z"
 
 
 def _kept_of(recalled: dict[str, Any]) -> dict[str, Any]:

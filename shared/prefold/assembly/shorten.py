@@ -54,6 +54,11 @@ class Shortener:
     def __init__(self, counter: TokenCounter) -> None:
         self._counter = counter
 
+    @property
+    def adds_up(self) -> bool:
+        """See ``TokenCounter``."""
+        return self._counter.adds_up
+
     def count(self, text: str) -> int:
         """Tokens of a text. The same profile is counted for every read of a session."""
         if len(text) > _MOST_REMEMBERED_CHARS:

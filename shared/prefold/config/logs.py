@@ -11,6 +11,7 @@ import orjson
 import structlog
 from structlog.typing import Processor
 
+from prefold.config.clock import utc_now
 from prefold.config.settings import ProcessSettings
 
 QUIET = ("anthropic", "asyncio", "httpcore", "httpcore2", "httpx", "httpx2", "hpack", "urllib3")
@@ -38,16 +39,16 @@ def configure_logging(role: str, settings: ProcessSettings) -> None:
 
 
 def _processors(role: str) -> list[Processor]:
-    def add_role(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+    def add_role_and_time(_logger: Any, _method: str, event: structlog.typing.EventDict) -> structlog.typing.EventDict:
+        event["timestamp"] = utc_now()
         event["role"] = role
         return event
 
     return [
         structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
-        structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.StackInfoRenderer(),
-        add_role,
+        add_role_and_time,
         _without_messages,
     ]
 

@@ -15,7 +15,7 @@ from prefold.conversation.blocks import (
     block_json,
     text_block,
 )
-from prefold.conversation.clipping import clip
+from prefold.conversation.clipping import count_clipped
 from prefold.conversation.encoding import encode, encode_canonically
 from prefold.conversation.ids import check_turn_id
 from prefold.conversation.markers import BLOCK_TOKENS, FRAGMENT_TOKENS, TEXT_HEAD, system_note
@@ -105,13 +105,8 @@ def _said(raw: object, index: int, counter: TokenCounter, new_id: Callable[[], s
         return None
     turn_id = new_id() if given_id is None else check_turn_id(given_id, f"turns[{index}].id")
     json = encode(content)
-    counted = counter.count(content)
-    tokens = short_tokens = _SAID_TOKENS + counted
-    short: bytes | None = None
-    if tokens > SHORT_TOKENS:
-        shorter, measured = clip(content, counted, SHORT_TOKENS - _SAID_TOKENS, counter.count)
-        if measured < counted:
-            short, short_tokens = TEXT_HEAD + encode(shorter) + b"}", _SAID_TOKENS + measured
+    counted, shorter, measured = count_clipped(content, SHORT_TOKENS - _SAID_TOKENS, counter)
+    short = TEXT_HEAD + encode(shorter) + b"}" if measured < counted else None
     return PreparedTurn(
         turn_id,
         hashlib.sha256(b'{"content":%b,"role":"%b"}' % (json, role.encode())).hexdigest()[:DIGEST_CHARACTERS],
@@ -121,8 +116,8 @@ def _said(raw: object, index: int, counter: TokenCounter, new_id: Callable[[], s
         "text",
         TEXT_HEAD + json + b"}",
         short,
-        tokens,
-        short_tokens,
+        _SAID_TOKENS + counted,
+        _SAID_TOKENS + measured,
     )
 
 

@@ -17,7 +17,7 @@ from prefold.conversation.blocks import (
     call_tokens,
     result_tokens,
 )
-from prefold.conversation.clipping import clip
+from prefold.conversation.clipping import clip, count_clipped
 from prefold.conversation.encoding import encode
 from prefold.conversation.markers import BLOCK_TOKENS, FRAGMENT_TOKENS, TEXT_HEAD
 from prefold.tokens import TokenCounter
@@ -46,9 +46,9 @@ def short_plain(blocks: Sequence[Block], tokens: int, counter: TokenCounter) -> 
     """Texts and placeholders as one text, thinking left out; None where ``tokens`` (of the turn) are few already."""
     if tokens <= SHORT_TOKENS:
         return None
-    text, text_tokens = _brief(blocks, counter)
+    text, _ = _brief(blocks, counter)
     overhead = FRAGMENT_TOKENS + BLOCK_TOKENS
-    shorter, shorter_tokens = clip(text, text_tokens, SHORT_TOKENS - overhead, counter.count)
+    _, shorter, shorter_tokens = count_clipped(text, SHORT_TOKENS - overhead, counter)
     total = shorter_tokens + overhead
     return (TEXT_HEAD + encode(shorter) + b"}", total) if total < tokens else None
 

@@ -34,6 +34,7 @@ __all__ = [
     "partition_of",
     "partition_tag",
     "read_keys",
+    "record_keys",
     "session_of",
     "slot_of",
     "spending_of",
@@ -50,6 +51,8 @@ OF_SPENDING = "pf1:{t:*}:spending:*"
 OF_MODEL_GATES = "pf1:model_gate:*"
 """Pattern of the days of every tenant."""
 _SLOTS = 16384
+_SESSIONS_AT_HAND = 8192
+"""Sessions whose keys are remembered, for those that speak often: under a kilobyte each."""
 _SUFFIX = "abcdefghijklmnopqrstuvwxyz"
 _SAFE = "._@+=|~-"
 _IS_SAFE = re.compile(r"[A-Za-z0-9._@+=|~-]+").fullmatch
@@ -347,6 +350,7 @@ _OF_SESSION = ("meta", "tomb", "turns", "ids", "context", "next", "standby", "su
 """The session's own among ``SessionKeys.script_keys``, before those of its partition; ``segments`` comes last."""
 
 
+@lru_cache(maxsize=_SESSIONS_AT_HAND)
 def packed_script_keys(tenant: str, session: str) -> tuple[bytes, bytes]:
     """The session's label, and its ``script_keys`` as bulk strings of Redis's protocol, in a third of the time."""
     partition = partition_of(tenant, session)
@@ -357,10 +361,17 @@ def packed_script_keys(tenant: str, session: str) -> tuple[bytes, bytes]:
     return label, b"%b%b$%d\r\n%b:segments\r\n" % (own, shared, len(stem) + len(":segments"), stem)
 
 
+@lru_cache(maxsize=_SESSIONS_AT_HAND)
 def read_keys(tenant: str, session: str) -> tuple[bytes, bytes]:
     """Of a session's keys those that a context read needs: ``context`` and ``meta``."""
     stem = _packed_of_partition(partition_of(tenant, session))[0] + life_label(tenant, session).encode()
     return stem + b":context", stem + b":meta"
+
+
+def record_keys(tenant: str, session: str) -> tuple[bytes, bytes]:
+    """Those that the record of a read needs: ``meta`` and ``contexts``."""
+    meta = read_keys(tenant, session)[1]
+    return meta, meta.removesuffix(b"meta") + b"contexts"
 
 
 @cache

@@ -12,7 +12,7 @@ from prefold.storage.branching import BranchingSessions
 from prefold.storage.changes import not_found
 from prefold.storage.client import redis_failures
 from prefold.storage.hot import HotClient
-from prefold.storage.keys import SessionKeys
+from prefold.storage.keys import SessionKeys, record_keys
 from prefold.storage.memory_types import MemoryOutcome, MemoryTicket, SessionDigest, StoredState, spans_of
 from prefold.storage.scripts import script
 from prefold.storage.state import SessionState, proposals_of
@@ -146,22 +146,11 @@ class RememberingSessions(BranchingSessions):
             for ref, record in noted:
                 await self.note_context(ref, record)
             return
-        calls = []
+        calls, ends_ms = [], limits.milliseconds(limits.CONTEXTS_END)
         for ref, record in noted:
-            keys = SessionKeys.of(ref.tenant, ref.session)
-            ends_ms = limits.milliseconds(limits.CONTEXTS_END)
+            meta, contexts = record_keys(ref.tenant, ref.session)
             calls.append(
-                (
-                    "EVALSHA",
-                    one.sha,
-                    2,
-                    keys.meta,
-                    keys.contexts,
-                    ref.incarnation,
-                    record,
-                    limits.CONTEXTS_KEPT,
-                    ends_ms,
-                )
+                ("EVALSHA", one.sha, 2, meta, contexts, ref.incarnation, record, limits.CONTEXTS_KEPT, ends_ms)
             )
         with redis_failures():
             replies = await hot.exchange(calls)

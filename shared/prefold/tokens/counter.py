@@ -19,6 +19,11 @@ _CUT = re.compile(r"(?<=\S) (?=[A-Za-z])")
 class TokenCounter(Protocol):
     """Counts tokens. Safe to call from any thread; never raises on a ``str``; opens nothing."""
 
+    @property
+    def adds_up(self) -> bool:
+        """True: a text of up to ``WHOLE_TEXT_CHARS`` counts as much as its pieces do, cut as ``may_cut`` allows."""
+        ...
+
     def count(self, text: str) -> int:
         """Tokens of ``text`` in o200k_base.
 
@@ -27,6 +32,11 @@ class TokenCounter(Protocol):
         letter) is cut there, which adds at most a few tokens a cut. The time is linear in the length.
         """
         ...
+
+
+def may_cut(text: str, at: int) -> bool:
+    """Whether a piece of o200k's begins at the space ``at`` for certain."""
+    return _CUT.match(text, at) is not None
 
 
 def without_surrogates(text: str) -> str:

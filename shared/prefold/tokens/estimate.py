@@ -85,6 +85,8 @@ _ELSE_COST: Final = 3.0
 class EstimatingCounter:
     """At least as many tokens over a context as o200k_base counts, though not in each single text."""
 
+    adds_up: Final = False
+
     def count(self, text: str) -> int:
         """See ``TokenCounter.count``, whose exactness this one has not."""
         return math.ceil(_measure(text) * _MARGIN) if text else 0

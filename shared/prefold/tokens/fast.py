@@ -1,6 +1,7 @@
 """quicktok's o200k_base: the same counts as the reference, several times faster."""
 
 from collections.abc import Callable
+from typing import Final
 
 from prefold.tokens.counter import WHOLE_TEXT_CHARS, count_in_pieces, without_surrogates
 
@@ -13,6 +14,8 @@ _PROBES = (
 
 class FastCounter:
     """Counts by a function that raises ``TypeError`` on text that is not valid Unicode."""
+
+    adds_up: Final = True
 
     def __init__(self, count: Callable[[str], int]) -> None:
         self._encoder = count

@@ -6,7 +6,7 @@ import hashlib
 import importlib.util
 import types
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import tiktoken
 import tiktoken_ext.openai_public as published  # type: ignore[import-untyped]
@@ -19,6 +19,8 @@ _RANKS = "o200k_base.tiktoken.gz"
 
 class ReferenceCounter:
     """What every other counter must equal."""
+
+    adds_up: Final = True
 
     def __init__(self, encoding: tiktoken.Encoding) -> None:
         self._encoding = encoding
