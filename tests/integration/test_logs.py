@@ -29,9 +29,48 @@ except ValueError:
 """
 
 
-def run(**environment: str) -> str:
+TOGETHER = """
+import json, sys, threading
+import structlog
+from prefold.config.logs import configure_logging, logged_together
+from prefold.config.settings import ProcessSettings
+
+pieces = []
+
+class Stream:
+    def write(self, text):
+        pieces.append(text)
+    def flush(self):
+        pieces.append("flushed")
+    def isatty(self):
+        return False
+
+error, sys.stderr = sys.stderr, Stream()
+with logged_together():
+    pass
+configure_logging("gateway", ProcessSettings())
+log = structlog.get_logger()
+with logged_together():
+    pass
+try:
+    with logged_together():
+        log.info("one")
+        other = threading.Thread(target=lambda: log.info("other"))
+        other.start()
+        other.join()
+        log.info("two")
+        raise KeyError
+except KeyError:
+    pass
+log.info("three")
+lines = [piece if piece == "flushed" else [json.loads(line)["event"] for line in piece.splitlines()] for piece in pieces]
+error.write(json.dumps(lines))
+"""
+
+
+def run(code: str = CODE, **environment: str) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith("PREFOLD_")} | environment
-    done = subprocess.run([sys.executable, "-c", CODE], capture_output=True, text=True, env=env, timeout=30, check=True)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=30, check=True)
     assert done.stdout == ""
     return done.stderr
 
@@ -67,3 +106,7 @@ def test_the_readable_form_shows_no_local_variable() -> None:
     assert "ValueError at <string>:17 " in text
     assert "my secret" not in text
     assert "my words" not in text
+
+
+def test_what_a_thread_logs_together_is_written_in_one_piece_whatever_comes_of_it() -> None:
+    assert json.loads(run(TOGETHER)) == [["other"], "flushed", ["one", "two"], "flushed", ["three"], "flushed"]

@@ -19,6 +19,7 @@ from starlette.responses import Response
 from prefold.assembly import ServedContext
 from prefold.assembly.served import shown_left_out, shown_recall
 from prefold.config.clock import utc_now
+from prefold.config.logs import logged_together
 from prefold.conversation.ids import check_name
 from prefold.errors import PrefoldError
 from prefold.gateway.bodies import json_response
@@ -132,8 +133,9 @@ class ContextRecords:
             self._dropped = 0
 
     async def _write_together(self, some: Sequence[_Waiting]) -> None:
-        for one in some:
-            _tell(one)
+        with logged_together():
+            for one in some:
+                _tell(one)
         try:
             await self._sessions.note_contexts([(one.ref, orjson.dumps(one.record)) for one in some])
         except PrefoldError as error:

@@ -3,9 +3,11 @@
 import json
 import logging
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator
-from typing import Any
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any, TextIO, cast
 
 import orjson
 import structlog
@@ -20,19 +22,59 @@ QUIET = ("anthropic", "asyncio", "httpcore", "httpcore2", "httpx", "httpx2", "hp
 _MOST_FRAMES = 12
 
 
+class _Lines:
+    """A stream of lines. What a thread writes within ``together`` leaves it in one piece."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._of_thread = threading.local()
+
+    def write(self, text: str) -> None:
+        held: list[str] | None = getattr(self._of_thread, "held", None)
+        if held is None:
+            self._stream.write(text)
+        else:
+            held.append(text)
+
+    def flush(self) -> None:
+        if getattr(self._of_thread, "held", None) is None:
+            self._stream.flush()
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        held = self._of_thread.held = []
+        try:
+            yield
+        finally:
+            self._of_thread.held = None
+            if held:
+                self.write("".join(held))
+                self.flush()
+
+
+_lines: _Lines | None = None
+
+
+def logged_together() -> AbstractContextManager[None]:
+    """Structured events within it are written in one piece at its end: a call of the system for all. Not nested."""
+    return nullcontext() if _lines is None else _lines.together()
+
+
 def configure_logging(role: str, settings: ProcessSettings) -> None:
     """Send structlog's and the standard library's events to standard error; each carries ``role``.
 
     JSON lines, or readable lines on a terminal. No event carries the text of a conversation: of an exception, types and
     places are written, never its message, which may quote one.
     """
+    global _lines
+    _lines = _Lines(sys.stderr)
     level = logging.getLevelNamesMapping()[settings.log_level.upper()]
     shared = _processors(role)
     renderer = _renderer(settings.log_format)
     structlog.configure(
         processors=[*shared, renderer],
         wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.WriteLoggerFactory(sys.stderr),
+        logger_factory=structlog.WriteLoggerFactory(cast("TextIO", _lines)),
         cache_logger_on_first_use=True,
     )
     _configure_standard_logging(level, shared, renderer)
