@@ -1,8 +1,11 @@
 """The estimate of the base installation: never below the exact count over a context, and not far above it."""
 
+import base64
 import json
 import os
+import random
 import statistics
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -55,6 +58,21 @@ def test_the_same_of_real_conversations_of_many_kinds() -> None:
     middle = statistics.median(one for found in by_file.values() for one in found)
     print(f"estimate / exact: median {middle:.3f}, least {min(map(min, filter(None, by_file.values()))):.3f}")  # noqa: T201
     assert middle < 1.10
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        base64.b64encode(random.Random(1).randbytes(900)).decode(),
+        f"The key is {base64.b64encode(random.Random(2).randbytes(96)).decode()}, please keep it safe for me.",
+        random.Random(3).randbytes(400).hex(),
+        "\n".join(str(uuid.UUID(int=random.Random(number).getrandbits(128))) for number in range(20)),
+        "wo3 jin1 tian1 qu4 le bei3 jing1 de da4 xue2 kan4 peng2 you3, ta1 men2 shuo1 zhong1 wen2 hen3 nan2 xue2. " * 5,
+    ],
+    ids=["base64", "a key", "hexadecimal", "ids", "pinyin with tones"],
+)
+def test_letters_that_are_no_words_are_not_estimated_below_their_count(text: str) -> None:
+    assert 1 <= EstimatingCounter().count(text) / load_counter().count(text) < 1.25
 
 
 LANGUAGES = {

@@ -42,9 +42,12 @@ _STARTS: Final = (
 """One token each, where two of them overlap too."""
 _JOINED: Final = (b"a.a", b"0.a", b"\n.a")
 """A sign that stands with the word after it."""
+_MIXED: Final = ((b"a0", 0.3),)
+"""A syllable with the number of its tone, hexadecimal digits: letters that are no word."""
 _LENGTHS: Final = ((b"a" * 5, 0.06), (b"a" * 7, 0.16), (b"a" * 9, 0.17), (b"a" * 12, 0.45), (b"a" * 16, 2.0))
 _SIGNS: Final = ((b"...", 0.42), (b".aaaa", 0.3))
-_CAPITALS: Final = ((b"aA", 1.0), (b"AAA", 0.6), (b"aAa", 0.3))
+_CAPITALS: Final = ((b"A0", 0.6), (b"0A", 0.6), (b"aA", 1.4), (b"AAA", 0.6), (b"aAa", 0.3))
+"""Within words, and in what is none: keys, base64."""
 
 
 def _words(text: str) -> tuple[bytes, ...]:
@@ -97,7 +100,7 @@ def _measure(text: str) -> float:
     plain = raw.translate(_PLAIN)
     counted, cased = plain.count, raw.translate(_CASED).count
     tokens: float = 1 + sum(map(counted, _STARTS)) - sum(map(counted, _JOINED)) - _contractions(raw)
-    for run, cost in _LENGTHS:
+    for run, cost in (*_MIXED, *_LENGTHS):
         tokens += counted(run) * cost
     for run, cost in _SIGNS:
         tokens += counted(run) * cost
