@@ -64,6 +64,18 @@ async def test_nothing_is_known_of_a_user_whom_nobody_has_heard_of(served: Serve
     assert (await served.client.get("/v1/users/ada/graph")).json() == {"nodes": [], "edges": []}
 
 
+async def test_a_known_relation_says_itself_whether_its_object_is_a_name(served: Served) -> None:
+    for row in (
+        {"relation": "lives_in", "object": "Germany"},
+        {"relation": "works_at", "object": "a bakery", "is_entity": False},
+        {"relation": "likes", "object": "tea"},
+        {"relation": "mentors", "object": "Mo", "is_entity": True},
+    ):
+        assert (await served.client.post(FACTS, json=row)).status_code == 201
+    edges = (await served.client.get("/v1/users/ada/graph")).json()["edges"]
+    assert {edge["relation"] for edge in edges} == {"lives_in", "mentors"}
+
+
 async def test_a_graph_is_made_beside_the_event_loop(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """500 facts take some 100 ms: so long no other request may wait."""
     threads: list[int] = []

@@ -108,6 +108,43 @@ def test_a_profile_is_clipped_by_whole_lines_to_a_tenth_of_the_room() -> None:
     assert context.sections["profile"] <= 47
 
 
+def test_a_fact_is_recalled_unless_its_line_of_the_profile_stands_in_the_context() -> None:
+    facts = found(("fact", "User likes long walks", 0.9), ("fact", "User is allergic to peanuts", 0.8))
+    context = served(talk(limit=470), profile=PROFILE, recalled=facts)
+    assert [last_text(context).count(said) for said in ("likes long walks", "allergic to peanuts")] == [1, 1]
+    assert [one.id for one in context.recalled] == ["fact-0"]
+    left = [(one.part, one.reason) for one in context.left_out]
+    assert left.count(("recall", "near_duplicate")) == 1 and ("profile", "clipped") in left
+
+
+def test_of_a_long_turn_without_room_the_passage_is_shown_that_was_asked_for() -> None:
+    def around(said: str) -> str:
+        return " ".join([*(f"word{n}" for n in range(600)), said, *(f"term{n}" for n in range(600))])
+
+    long = RecalledItem(
+        99, "user", "", around("The vault code is KX-7741-BRAVO."), 1.0, asked="What is the vault code?"
+    )
+    for limit in (1_000, 1_600, 3_000):
+        context = served(talk(limit=limit), recalled=RecallInput([long]))
+        assert "KX-7741-BRAVO" in last_text(context) and "word0 " not in last_text(context)
+        assert context.total_tokens <= limit
+    nothing = replace(long, asked="")
+    assert "word0 " in last_text(served(talk(limit=3_000), recalled=RecallInput([nothing])))
+
+
+def test_a_turn_of_which_the_window_has_only_a_short_form_is_recalled_all_the_same() -> None:
+    made = ContextMaker(random.Random(3))
+    for part, text in (("", "Read the log."), ("short", "start [… 900 tokens left out …] end"), ("", "Which code?")):
+        made.seq += 1
+        role = "assistant" if part else "user"
+        turn = made.prepared({"role": role, "content": text})
+        made.line(role, made.seq, part, turn.tokens, turn.content)
+    cut = RecalledItem(2, "assistant", "", "The vault code is KX-7741-BRAVO.", 1.0)
+    whole = RecalledItem(1, "user", "", "Read the log.", 0.9)
+    context = served(made.stored(100_000, 1.0), recalled=RecallInput([cut, whole]))
+    assert [one.seq for one in context.recalled] == [2]
+
+
 def test_a_context_that_fits_yields_nothing_for_a_profile() -> None:
     plain = served(talk())
     tight = talk(limit=plain.total_tokens + 3)

@@ -97,6 +97,14 @@ def test_a_part_that_is_played_lasts_until_it_is_ended() -> None:
     assert {row.object for row in extract_offline(said, REF)} == {"chess", "Graz"}
 
 
+@pytest.mark.parametrize(
+    "asked", ["Can you proofread something?", "Translate the following to German", "帮我翻译一段话"]
+)
+def test_a_text_that_a_task_was_announced_for_is_nobodys_own_word(asked: str) -> None:
+    said = users("I love chess.", asked, HOME, "I collect stamps.")
+    assert {row.object for row in extract_offline(said, REF)} == {"chess", "stamps"}
+
+
 def test_a_joke_that_the_next_sentence_takes_back_is_no_fact() -> None:
     assert pairs(("user", "I live in Atlantis. Just kidding! I live in Graz.")) == {("lives_in", "Graz")}
 

@@ -19,10 +19,15 @@ Share = Annotated[float, Meta(ge=0, le=1)]
 Moment = Annotated[datetime, Meta(tz=True)]
 
 
-class FactAnswer(Struct, frozen=True, kw_only=True):
-    """A row. It is served while nothing superseded it and its time has not come."""
+class FactWritten(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """Which fact was written: all that a write tells a key without the scope ``read``."""
 
     id: str
+
+
+class FactAnswer(FactWritten, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """A row. It is served while nothing superseded it and its time has not come."""
+
     subject: str
     """``user``, or the name of an entity."""
     relation: str
@@ -77,7 +82,8 @@ class FactBody(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Default: the category's own life, if it has one."""
     sources: Annotated[list[SourceBody], Meta(max_length=16)] = []
     """With sources the fact goes when the last of these turns does."""
-    is_entity: bool = False
+    is_entity: bool | None = None
+    """Whether ``object`` is a name of its own, so that the fact is an edge. Default: as the relation has it."""
 
 
 class FactChange(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

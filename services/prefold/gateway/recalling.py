@@ -80,7 +80,7 @@ class ContextRecall:
             turns = await self._finder.find(
                 ref.tenant, query, vector=vector, session=ref.session, limit=_RECALLED_TURNS, skip=skip
             )
-            return [_turn(one) for one in turns]
+            return [_turn(one, query) for one in turns]
         assert self._memory is not None
         if kind == "fact":
             facts = await self._memory.facts(Remembered(ref.tenant, query, vector, stored.user, limit=_RECALLED_FACTS))
@@ -91,8 +91,10 @@ class ContextRecall:
         return [_memory(one) for one in await self._memory.summaries(wanted)]
 
 
-def _turn(found: FoundTurn) -> RecalledItem:
-    return RecalledItem(found.seq, found.role, found.ts, found.text, found.score, id=found.turn_id, copies=found.copies)
+def _turn(found: FoundTurn, query: str) -> RecalledItem:
+    return RecalledItem(
+        found.seq, found.role, found.ts, found.text, found.score, id=found.turn_id, copies=found.copies, asked=query
+    )
 
 
 def _memory(found: FoundMemory) -> RecalledItem:

@@ -64,8 +64,8 @@ def beside(wanted: Wanted, before: Sequence[Fragment], room: int, shares: Shares
     profile, free = _lines(
         wanted.profile, "profile", _PROFILE, min(free, shares.profile - _OVERHEAD), free, made, shortener
     )
-    present = frozenset(one.seq for one in before if one.part not in ("gap", "closer"))
-    known = wanted.profile.splitlines() if profile and wanted.items else ()
+    present = frozenset(one.seq for one in before if one.part not in ("gap", "closer", "short"))
+    known = profile.splitlines()[1:-1] if wanted.items else ()
     recalled = choose_recall(wanted.items, present, known, min(free, shares.recall - _OVERHEAD), shortener)
     return _composed(made, noted, profile, recalled, room, shortener)
 

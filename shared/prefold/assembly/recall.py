@@ -34,6 +34,7 @@ _FRAME_TOKENS = 40
 _WORD = re.compile(r"\w+")
 _WORTH_CLIPPING = 64
 """Tokens of room below which a text stands whole or not at all."""
+_MARKS_TOKENS = 8
 _MOST_OF_ROOM = 2
 """One text gets at most the room divided by this."""
 
@@ -57,6 +58,8 @@ class RecalledItem:
     """So many others say the same."""
     sources: tuple[tuple[str, str, int], ...] = ()
     """Of a fact: session, turn id and seq of where it was said."""
+    asked: str = ""
+    """What it was found for: of a text without room the passage is shown that answers this."""
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -108,7 +111,7 @@ def choose_recall(
 ) -> Recalled:
     """The best items that fit into ``room`` with their marks. ``present``: turns that stand in the context anyway.
 
-    ``known``: lines of the profile. Facts come in the order in which they are given, all else by score. Facts and
+    ``known``: lines of the profile that stand in the context. Facts come in the order in which they are given, all else by score. Facts and
     earlier sessions have a share each that turns do not take from them; what these do not need is everybody's.
     """
     choice = _Choice(present, known, room, shortener)
@@ -167,8 +170,10 @@ class _Choice:
         head = _head(item)
         most = min(free - frame, self._room // _MOST_OF_ROOM) - self._shortener.count(head) - 2
         text = neutralise(_flat(item))
-        if most < _WORTH_CLIPPING and self._shortener.count(text) > most:
-            return None
+        if self._shortener.count(text) > most:
+            if most < _WORTH_CLIPPING:
+                return None
+            text = neutralise(_passage(item, most)) or text
         shown = head + self._shortener.cut_text(text, most)[0]
         used = UsedItem(item, self._shortener.count(shown) + 1, shown)
         if used.tokens + frame > free:
@@ -176,6 +181,14 @@ class _Choice:
         self._framed.add(part)
         self._free -= used.tokens + frame
         return used
+
+
+def _passage(item: RecalledItem, room: int) -> str:
+    """Of a long turn what was asked for, between marks of what is left out; empty: nothing of it stands out."""
+    from prefold.recall.excerpts import passage_for  # here: it brings a stemmer, and most reads recall nothing
+
+    passage = passage_for(item.text, item.asked, room - _MARKS_TOKENS) if item.kind == "turn" and item.asked else ""
+    return f"[…] {passage} […]" if passage else ""
 
 
 def _flat(item: RecalledItem) -> str:

@@ -39,11 +39,16 @@ def given_evidence(new: NewFact, now_ms: int) -> tuple[Key, list[tuple[Key, Evid
         subject=texts["subject"],
         object=texts["object"],
         category=_category(new, key),
-        is_entity=new.is_entity,
+        is_entity=_is_entity(new, key),
         is_single=new.is_single if known(key.relation) is None else None,
         expires_at_ms=new.expires_at_ms,
     )
     return key, [(key, replace(made, source=source)) for source in new.sources or (None,)]
+
+
+def _is_entity(new: NewFact, key: Key) -> bool:
+    relation = known(key.relation)
+    return new.is_entity if new.is_entity is not None else relation is not None and relation.is_entity
 
 
 def _category(new: NewFact, key: Key) -> Category:

@@ -23,7 +23,8 @@ class NewFact:
     """None: the category's life, if that has one."""
     sources: Sequence[Source] = ()
     """Turns that show it: it goes with the last of them. Without any only the backend takes it away."""
-    is_entity: bool = False
+    is_entity: bool | None = None
+    """None: as the relation has it, else no."""
     is_single: bool | None = None
     """None: the relation's own, else a new object replaces the old one."""
 

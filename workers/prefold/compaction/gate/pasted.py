@@ -22,7 +22,7 @@ _BEGINS = re.compile(
     re.IGNORECASE,
 )
 _INTRODUCES = re.compile(
-    r"""(?:page|article|document|doc|e-?mail|letter|log|output|response|review|post|comment|issue|ticket|readme|pdf|website|site|transcript|contract|paste|traceback
+    r"""(?:page|article|document|doc|e-?mail|letter|log|output|response|review|post|message|comment|issue|ticket|readme|pdf|website|site|transcript|contract|paste|traceback
         |says|said|reads|wrote|seite|artikel|dokument|schreibt|steht|courriel|fichier|página|pagina|correo|documento|archivo|arquivo|messaggio|bericht
         |страниц\w*|письмо|документ\w*|пишет|sayfa\w*|belge\w*|metin|网页|文章|文档|邮件|原文|写道|写着|ページ|記事|文書|メール|문서|페이지|메일|الصفحة|المستند|الرسالة|पेज|दस्तावेज़|ईमेल)
         [^\n.!?。！？]{0,40}[:：]\s*$""",

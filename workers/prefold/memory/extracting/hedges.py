@@ -9,7 +9,7 @@ from collections.abc import Sequence
 __all__ = ["doubtful", "is_doubtful", "is_joke", "is_secret", "why_no_statement"]
 
 _DOUBT = re.compile(
-    r"""\b(?:maybe|perhaps|possibly|probably|presumably|supposedly|apparently|hopefully|mayb|prob|might|allegedly|theoretically|hypothetically|in\stheory
+    r"""\b(?:maybe|perhaps|possibly|probably|presumably|supposedly|apparently|hopefully|mayb|prob|might|allegedly|theoretically|hypothetically|in\stheory|for\sargument's\ssake|for\sthe\ssake\sof\sargument|either\s\S.{0,60}?\sor
       |could(?:n't|'ve)?|should(?:n't|'ve)?|would(?:n't|'ve)?|i'd|we'd|ought
       |wonder(?:ing|ed|s)?|consider(?:ing|ed|s)?|contemplat\w+|debating|undecided|unsure|uncertain|dunno|ponder\w*|mulling|tempted|toying
       |think(?:ing)?(?!\s(?:visually|in\s))|thought|guess|suppose|supposing|assum(?:e|es|ed|ing)|believe|reckon|suspect|doubt|seems?|feels?\slike|imagine|pretend\w*
@@ -21,7 +21,7 @@ _DOUBT = re.compile(
       | \bmay\s(?:\w+\s)?(?:be|have|want|need|like|move|go|try|get|take|switch|change|not|also|even|well|become|end|start|stop|buy|use|prefer)\b
       | \b(?:pretty|fairly|quite|almost|half|reasonably)\s(?:sure|certain)\b | \b(?:not|never|hardly|isn't|aren't|ain't)\s(?:\w+\s)?(?:sure|certain|clear|decided|convinced|necessarily)\b | \b(?:can't|cannot|couldn't|haven't|not)\s(?:\w+\s)?decided?\b | \b(?:don't|do\snot|no)\s(?:really\s)?(?:know|idea)\b
       | \b(?:torn|deciding|choosing)\sbetween\b | \bleaning\stowards?\b | \bon\sthe\sfence\b | \btrying\sto\s(?:decide|figure|choose)\b | \bup\sin\sthe\sair\b | \bnot\s(?:yet\s)?(?:final|set\sin\sstone)\b
-      | \b(?:more|half)[\s-](?:or[\s-]less|serious|joking)\b | \btentativ\w+ | \bpotentially\b | \ballegedly\b | \btbd\b""",
+      | \b(?:more|half)[\s-](?:or[\s-]less|serious|joking)\b | \btentativ\w+ | \bpotentially\b | \ballegedly\b | \btbd\b | ^\W*in\s\w+\syears\b""",
     re.IGNORECASE | re.VERBOSE,
 )
 _CONDITION = re.compile(
@@ -30,18 +30,20 @@ _CONDITION = re.compile(
 )
 _CONDITION_WIDE = re.compile(r"如果|要是|假如|假设|假使|倘若|若是|若(?!干)|的话|除非|要不|不然|万一|前提是|取决于")
 _JOKE = re.compile(
-    r"\b(?:just\s|only\s|totally\s|i'm\s|am\s)*(?:kidding|joking|jk|j/k)\b|\b(?:lol|lmao|lmfao|rofl|lolz|haha\w*|hehe\w*|sarcas\w+|ironic(?:ally)?|joke|prank|teasing|figuratively|metaphor\w*)\b|(?:^|\s)/s\b|[😂🤣😜😝😉🙃]|[;:]-?[)pP](?!\w)"
-    r"|开玩笑|玩笑|哈哈|呵呵|嘿嘿|嘻嘻|逗你|骗你|反话|冗談",
+    r"\b(?:just\s|only\s|totally\s|i'm\s|am\s)*(?:kidding|joking|jk|j/k)\b|\b(?:lol|lmao|lmfao|rofl|lolz|haha\w*|hehe\w*|sarcas\w+|ironic(?:ally)?|joke|prank|teasing|figuratively|metaphor\w*)\b|(?:^|\s)/s\b|\byeah,?\s(?:right|sure)\b|,\s(?:obviously\s|of\scourse\s|absolutely\s)?not[.!]*$|[😂🤣😜😝😉🙃]|[;:]-?[)pP](?!\w)"
+    r"|开玩笑|玩笑|哈哈|呵呵|嘿嘿|嘻嘻|逗你|骗你|反话|才怪|冗談",
     re.IGNORECASE,
 )
 _TAKEN_BACK = re.compile(
-    r"^\W*(?:just\s|only\s|i'm\s|nah\W+|no\W+|haha\W+|lol\W+)*(?:kidding|joking|jk|j/k|not\sreally|not!|psych|gotcha|that(?:'s|\swas)\s(?:a\sjoke|not\strue)|scratch\sthat|never\s?mind|forget\s(?:it|that))\b|^\W*(?:开玩笑|骗你|逗你|才怪|算了|不是真的)",
+    r"^\W*(?:just\s|only\s|i'm\s|nah\W+|no\W+|wait\W+|sorry\W+|oops\W+|haha\W+|lol\W+)*(?:kidding|joking|jk|j/k|not\sreally|not(?=!)|psych|gotcha|that(?:'s|\swas)\s(?:a\sjoke|not\strue)|scratch\sthat|never\s?mind|forget\s(?:it|that)|(?:that's|it's|i\smean)\s(?:my|his|her|their)|asking\sfor\s(?:a\sfriend|someone|somebody)|(?:said|says)\s(?:my|his|her|the|a)\s)\b|^\W*(?:开玩笑|骗你|逗你|才怪|算了|不是真的)",
     re.IGNORECASE,
 )
 _REPORTED = re.compile(
     r"""\b(?:(?i:he|she|they|you|who|it|people|someone|somebody|everyone|everybody|friends?|doctors?|boss(?:es)?|wife|husband|partner|m[ou]m|dad|mother|father|sister|brother|son|daughter|colleagues?|coach|therapist|article|book|e-?mail|letter|card|sign|note|form|profile|bot|assistant|system)|(?!I\b)[A-Z]\w+)
         \s(?i:always\s|often\s|just\s|once\s|also\s|even\s)?(?i:says?|said|saying|tells?|told|thinks?|claims?|claimed|insists?|insisted|mentioned|noted|suggests?|wrote|writes|asked|asks|reads|quotes?|recalled|remember(?:ed|s)?|assumed?|called\sme|calls\sme)\b
-      | (?i:\b(?:as|like|what)\s(?:you|he|she|they)\s(?:\w+\s)?(?:said|mentioned|told|noted|wrote|remember\w*|recalled)\b | \baccording\sto\b | \b(?:your|the)\s(?:notes?|memory|memories|records?|summary|profile)\s(?:of\sme\s)?(?:says?|show|shows|said|have|has|state[sd]?)\b
+      | (?i:\b(?:says|said|claims|claimed|insists|insisted|writes|wrote)\s(?:my|his|her|their|our|the|an?)\s\w
+      | \basking\sfor\s(?:a\sfriend|someone|somebody|my)\b | \bon\sbehalf\sof\b | [-–—,;]\s(?:well|no|wait|sorry|oops|rather|i\smean),?\s(?:actually,?\s)?(?:it's\s|that's\s)?(?:my|his|her|their)\s
+      | \b(?:as|like|what)\s(?:you|he|she|they)\s(?:\w+\s)?(?:said|mentioned|told|noted|wrote|remember\w*|recalled)\b | \baccording\sto\b | \b(?:your|the)\s(?:notes?|memory|memories|records?|summary|profile)\s(?:of\sme\s)?(?:says?|show|shows|said|have|has|state[sd]?)\b
       | \bquote[sd]?\b | \bunquote\b | \bstereotype\b | \btypical\b | \brumou?rs?\b | \bquoting\b)""",
     re.VERBOSE,
 )
@@ -63,7 +65,7 @@ _REPORTED_WIDE = re.compile(
 
 
 _OPENS_DOUBT = re.compile(
-    r"\W*(?:and\s|but\s|so\s|well,?\s|oh,?\s|hmm,?\s)*(?:maybe|perhaps|possibly|probably|presumably|supposedly|apparently|hopefully|hypothetically|theoretically|in\stheory|imagine|suppose|supposing|assum\w+|pretend|let's\ssay|say\si|what\sif|as\sif|as\sthough|i\s(?:dream|wish)|in\s(?:my|the|a)\s(?:dream|story|game|novel|film|movie|play|song|scene|script)|for\s(?:example|instance)|when\si\swas|as\sa\s(?:kid|child)|back\s(?:then|in)|i\s(?:\w+\s)?(?:think|believe|guess|suppose|assume|doubt|suspect|reckon|wonder|thought)|one\sday|some\s?day"
+    r"\W*(?:and\s|but\s|so\s|well,?\s|oh,?\s|hmm,?\s)*(?:maybe|perhaps|possibly|probably|presumably|supposedly|apparently|hopefully|hypothetically|theoretically|in\stheory|imagine|suppose|supposing|assum\w+|pretend|let's\ssay|say\si|what\sif|as\sif|as\sthough|i\s(?:dream|wish)|in\s(?:my|the|a)\s(?:dream|story|game|novel|film|movie|play|song|scene|script)|for\s(?:example|instance)|when\si\swas|as\sa\s(?:kid|child)|back\s(?:then|in)|i\s(?:\w+\s)?(?:think|believe|guess|suppose|assume|doubt|suspect|reckon|wonder|thought)|one\sday|some\s?day|in\s\w+\syears"
     r"|可能|也许|大概|或许|好像|如果|要是|假如|假设|想象|幻想|做梦|梦|希望|但愿|比如|例如|小时候|以前|曾经|当时|那时|听说|据说|我(?:在)?想)",
     re.IGNORECASE,
 )

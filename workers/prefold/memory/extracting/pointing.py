@@ -16,6 +16,10 @@ _CHANGED = re.compile(
     rf"|\bi(?:'ve| have)?(?: just| recently)? (?:got|have|changed|switched|updated|set up) (?:to )?(?:a new|my) (?P<new>{_CONTACT})\b",
     re.IGNORECASE,
 )
+_WRONG = re.compile(
+    rf"\bmy (?P<what>{_CONTACT}|(?:first |full )?name|birthday|(?:{KIN})'s name)(?:(?:'s| is) (?:not|no longer)| isn't) ",
+    re.IGNORECASE,
+)
 _IT = re.compile(
     r"(?:and |so )?(?:it's|it is|that's|(?:the )?new (?:one|e-?mail|number|address)(?:'s| is|:)) (?:now )?",
     re.IGNORECASE,
@@ -61,8 +65,7 @@ def said_out(clauses: Sequence[Clause], before: str) -> list[Clause]:
 
 
 def _whole(said: str, before: str) -> str:
-    if (it := _IT.match(said)) and (changed := _CHANGED.search(before)):
-        what = re.sub(r"^new ", "", changed["what"] or changed["new"], flags=re.IGNORECASE).lower()
+    if (it := _IT.match(said)) and (what := _what_is_new(before)):
         return f"my {'phone number' if what == 'number' else what} is {said[it.end() :]}"
     if (named := _NAMED.match(said)) and (kind := _only_kind(before)):
         return f"my {kind} is called {said[named.end() :]}"
@@ -71,6 +74,14 @@ def _whole(said: str, before: str) -> str:
     if (place := _AT.match(said)) and _LEFT_WORK.search(before):
         return f"I work at {said[place.end() :]}"
     return ""
+
+
+def _what_is_new(before: str) -> str:
+    """What of theirs the user has just said to have changed or to be wrong."""
+    if changed := _CHANGED.search(before):
+        return re.sub(r"^new ", "", changed["what"] or changed["new"], flags=re.IGNORECASE).lower()
+    wrong = _WRONG.search(before)
+    return wrong["what"].lower() if wrong else ""
 
 
 def _only_kind(before: str) -> str:

@@ -6,7 +6,7 @@ Patterns begin where a clause begins; see ``rule`` for their short forms.
 import re
 
 from prefold.memory.extracting.rule import Rule, english
-from prefold.memory.extracting.shapes import phrase, place, things
+from prefold.memory.extracting.shapes import email, phone, phrase, place, things
 from prefold.memory.extracting.vocabulary import OWNED
 
 __all__ = ["ENDED", "SAYS_NO_LONGER"]
@@ -14,13 +14,25 @@ __all__ = ["ENDED", "SAYS_NO_LONGER"]
 ENDED: tuple[Rule, ...] = (
     english(
         "lives_in",
-        r"i(?:~ no longer live|~ don't live|(?:'ve| have)? moved (?:away|out)) (?:in|from|of)",
+        r"i(?:~ no longer live|~ (?:don't|do not) live|(?:'ve| have)? moved (?:away|out)) (?:in|from|of)",
         place,
         retracts=True,
     ),
     english(
+        "email",
+        r"my(?: personal| private| main| old| current)? e-?mail(?: address)?(?:(?:'s| is) no longer|(?:'s| is) not|~ isn't)",
+        email,
+        retracts=True,
+    ),
+    english(
+        "phone",
+        r"my(?: old| current)? (?:phone|cell|mobile|telephone)(?: number)?(?:(?:'s| is) no longer|(?:'s| is) not|~ isn't)",
+        phone,
+        retracts=True,
+    ),
+    english(
         "works_at",
-        r"i(?:~ no longer work|~ don't work|(?:'ve| have)? stopped working|(?:'ve| have)? quit(?: my job)?) (?:at|for)",
+        r"i(?:~ no longer work|~ (?:don't|do not) work|(?:'ve| have)? stopped working|(?:'ve| have)? quit(?: my job)?) (?:at|for)",
         place,
         retracts=True,
     ),
@@ -49,7 +61,7 @@ ENDED: tuple[Rule, ...] = (
 )
 
 SAYS_NO_LONGER = re.compile(
-    r"\bno longer\b|\bany ?more\b|\bany longer\b|\bagain\b|\bmoved (?:away|out)\b|\bstopped working\b|\bquit\b|\bsold\b",
+    r"\bno longer\b|\bnot (?:an? )?(?:allergic to|vegan|vegetarian|pescatarian)\b|\b(?:don't|do not) (?:live in|work (?:at|for))\b|\b(?:not|isn't) [\w.+-]+@|\b(?:not|isn't) \+?\(?\d|\bany ?more\b|\bany longer\b|\bagain\b|\bmoved (?:away|out)\b|\bstopped working\b|\bquit\b|\bsold\b",
     re.IGNORECASE,
 )
 """Without it no rule of ``ENDED`` holds."""

@@ -18,7 +18,7 @@ from prefold.memory.extracting.shapes import (
     things,
 )
 from prefold.memory.extracting.shapes_measured import medicine
-from prefold.memory.extracting.vocabulary import CONDITIONS, KIN, OCCUPATIONS
+from prefold.memory.extracting.vocabulary import CONDITIONS, KIN, NAMED_AFTER, NO_FOOD, OCCUPATIONS
 
 __all__ = ["LIFE"]
 
@@ -188,12 +188,12 @@ LIFE: tuple[Rule, ...] = (
     ),
     english(
         "has_family",
-        r"(?:i|we)(?:~ have(?: got)?|'ve~ got)(?= (?:an?|one|two|three|four|five|six|seven|\d)(?: \w+)? (?:kids?|child(?:ren)?|sons?|daughters?|brothers?|sisters?|siblings?|grandchildren|grandkids|grandsons?|granddaughters?|stepsons?|stepdaughters?)\b)",
+        rf"(?:i|we)(?:~ have(?: got)?|'ve~ got)(?= (?:an?|one|two|three|four|five|six|seven|\d)(?: \w+)? (?:kids?|child(?:ren)?|sons?|daughters?|brothers?|sisters?|siblings?|grandchildren|grandkids|grandsons?|granddaughters?|stepsons?|stepdaughters?)\b(?!{NAMED_AFTER}))",
         counted,
     ),
     english(
         "has_pet",
-        r"(?:i|we)(?:~ (?:have(?: got)?|own)|'ve~ got)(?= (?:an?|one|two|three|four|five|\d)(?: [\w-]+){0,2} (?:dogs?|retrievers?|labradors?|poodles?|beagles?|terriers?|bulldogs?|husk(?:y|ies)|corgis?|dachshunds?|chihuahuas?|cats?|pupp(?:y|ies)|kittens?|rabbits?|hamsters?|parrots?|turtles?|horses?|guinea pigs?|goldfish|snakes?|pets?)\b)",
+        rf"(?:i|we)(?:~ (?:have(?: got)?|own)|'ve~ got)(?= (?:an?|one|two|three|four|five|\d)(?: [\w-]+){{0,2}} (?:dogs?|retrievers?|labradors?|poodles?|beagles?|terriers?|bulldogs?|husk(?:y|ies)|corgis?|dachshunds?|chihuahuas?|cats?|pupp(?:y|ies)|kittens?|rabbits?|hamsters?|parrots?|turtles?|horses?|guinea pigs?|goldfish|snakes?|pets?)\b(?!{NAMED_AFTER}))",
         things,
     ),
     english("takes_medication", r"(?:i~ take|I'M~ (?:on|taking)|i've been taking)", medicine),
@@ -250,12 +250,12 @@ LIFE: tuple[Rule, ...] = (
     ),
     english(
         "does_not_eat",
-        r"i~ (?:don't|do not|can't|cannot|can not|never)(?: ever)? (?:eat|tolerate)|i~ (?:avoid(?: eating)?|can't have|cannot have)(?= (?:dairy|gluten|nuts|peanuts|meat|pork|beef|fish|shellfish|seafood|eggs|sugar|soy|wheat|lactose|milk|red meat)\b)",
+        rf"i~ (?:don't|do not|can't|cannot|can not|never)(?: ever)? (?:eat|tolerate)(?!{NO_FOOD})|i~ (?:avoid(?: eating)?|can't have|cannot have)(?= (?:dairy|gluten|nuts|peanuts|meat|pork|beef|fish|shellfish|seafood|eggs|sugar|soy|wheat|lactose|milk|red meat)\b)",
         things,
     ),
     english(
         "does_not_drink",
-        r"i~ (?:don't|do not|can't|cannot|can not|never)(?: ever)? drink",
+        rf"i~ (?:don't|do not|can't|cannot|can not|never)(?: ever)? drink(?!{NO_FOOD})",
         things,
     ),
 )

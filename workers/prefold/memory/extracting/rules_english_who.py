@@ -18,9 +18,11 @@ from prefold.memory.extracting.shapes import (
     words,
 )
 from prefold.memory.extracting.shapes_measured import measure, size, year, zone
-from prefold.memory.extracting.vocabulary import MONTHS, NATIONALITIES, OCCUPATIONS
+from prefold.memory.extracting.vocabulary import MONTHS, NATIONALITIES, OCCUPATIONS, SOON
 
 __all__ = ["WHO"]
+
+ADDRESS = r"[\w.+-]{1,64}@[\w.-]{1,128}"
 
 WHO: tuple[Rule, ...] = (
     english("name", r"my (?:full |first |real |given |legal |actual )?name(?: is|'s)(?: now)?", person),
@@ -45,7 +47,7 @@ WHO: tuple[Rule, ...] = (
         number,
     ),
     english("pronouns", r"my pronouns are", words),
-    english("birthday", r"my (?:birthday|birth date|date of birth|dob)(?:~ is|'s)(?: on)?", phrase),
+    english("birthday", rf"my (?:birthday|birth date|date of birth|dob)(?:~ is|'s)(?: on)?(?!{SOON})", phrase),
     english("birthday", rf"i was born (?:on|in)(?= (?:(?:on |the )*\d{{1,2}}(?!\d)|{MONTHS}))", phrase),
     english("anniversary", r"(?:my|our)(?: wedding)? anniversary(?: is|'s)(?: on)?(?= .*\d)", phrase),
     english("birth_year", r"i was born in(?= (?:19|20)\d\d\b)", year),
@@ -105,7 +107,7 @@ WHO: tuple[Rule, ...] = (
     english("handedness", r"I'M~(?= (?:left|right)[\s-]?handed\b|ambidextrous\b)", role),
     english(
         "email",
-        r"(?:my|our)(?: new| personal| private| main| primary| current)? e-?mail(?: address)?(?: is| has|'s|:| just| recently)?(?: now| changed(?: to)?:?| is| actually| currently| still(?: the same)?:?)+|my(?: account| login| contact)? e-?mail(?: address)?(?: is|:)|(?:the|my) e-?mail(?: address)? (?:on|for|of) my account is(?: now)?|i(?:'ve| have)?~ changed my e-?mail(?: address)? to",
+        rf"(?:my|our)(?: new| personal| private| main| primary| current)? e-?mail(?: address)?(?: is| has|'s|:| just| recently)?(?: now| changed(?: to)?:?| is| actually| currently| still(?: the same)?:?)+(?: from {ADDRESS} to)?|my(?: account| login| contact)? e-?mail(?: address)?(?: is|:)|(?:the|my) e-?mail(?: address)? (?:on|for|of) my account is(?: now)?|i(?:'ve| have)?~ changed my e-?mail(?: address)?(?: from {ADDRESS})? to",
         email,
     ),
     english(

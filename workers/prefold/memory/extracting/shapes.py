@@ -71,7 +71,7 @@ _AFTER_NAME = re.compile(
     r"$|'?[,.!;:()]|\s(?:and|but|from|now|by|please|instead|for|here|too|with|at|in|who|btw|though|thanks|thx|lol|[-–(])",
     re.IGNORECASE,
 )
-_EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{2,63}){1,4}")
+_EMAIL = re.compile(r"[\w.+-]{1,64}@[\w-]{1,63}(?:\.[\w-]{2,63}){1,4}", re.ASCII)
 _PHONE = re.compile(r"\+?\(?\d[\d\s().-]{5,22}\d")
 _AMOUNT = re.compile(
     r"(?:(?:about|around|roughly|approximately|at\smost|up\sto|under|max(?:imum)?|only|just)\s)?(?:(?:US|CA|AU|NZ|HK|S)?[$€£¥₹]\s?\d[\d,.]*(?:\s?(?:k|m|million|thousand|万))?\b|\d[\d,.]*\s?(?:k\s)?(?:dollars?|euros?|pounds?|bucks|usd|eur|gbp|cad|aud|chf|yen|yuan|rmb|rupees|francs?)\b)"
