@@ -2,9 +2,14 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
+
+from prefold.audit import AuditEntry, read_audit
+from tests.support.sources import ROOT
 
 CODE = """
 import logging, structlog
@@ -67,6 +72,17 @@ lines = [piece if piece == "flushed" else [json.loads(line)["event"] for line in
 error.write(json.dumps(lines))
 """
 
+AUDITED = """
+import structlog
+from prefold.audit import AuditLog
+from prefold.config.logs import configure_logging
+from prefold.config.settings import ProcessSettings
+
+configure_logging("gateway", ProcessSettings())
+structlog.get_logger().info("swap", session="s-1")
+AuditLog(None, role="gateway").note("session_erased", tenant="acme", subject={"session": "s-1", "incarnation": "abc"})
+"""
+
 
 def run(code: str = CODE, **environment: str) -> str:
     env = {name: value for name, value in os.environ.items() if not name.startswith("PREFOLD_")} | environment
@@ -94,6 +110,14 @@ def test_an_exception_comes_with_type_place_and_cause_and_without_its_message() 
             assert own.startswith("ValueError at <string>:17 ")
             assert cause.startswith("KeyError at <string>:15 ")
     assert "my words" not in run()
+
+
+def test_the_command_of_the_page_on_restores_finds_the_audit_log_among_the_logs(tmp_path: Path) -> None:
+    (tmp_path / "LOGS").write_text(run(AUDITED))
+    [command] = re.findall(r"`(grep [^`]*audit\.jsonl)`", (ROOT / "docs" / "deployment.md").read_text("utf-8"))
+    subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True, timeout=30)
+    [entry] = read_audit(tmp_path / "audit.jsonl")
+    assert isinstance(entry, AuditEntry) and entry.action == "session_erased" and entry.subject["session"] == "s-1"
 
 
 def test_the_level_is_set_by_a_variable() -> None:

@@ -83,6 +83,8 @@ class FakeGateway:
     sessions: dict[str, FakeSession] = field(default_factory=dict)
     requests: list[tuple[str, str, JsonObject | None]] = field(default_factory=list)
     headers: list[dict[str, str]] = field(default_factory=list)
+    connections: set[object] = field(default_factory=set)
+    """The other ends of those that requests came over."""
     refusals: list[tuple[int, dict[str, str], bytes]] = field(default_factory=list)
     stores_then_drops: int = 0
     """So many changes are done, but their connection is cut before the answer."""
@@ -321,6 +323,7 @@ def _handler(fake: FakeGateway) -> type[BaseHTTPRequestHandler]:
             raw = self.rfile.read(int(self.headers.get("content-length", 0)))
             body = json.loads(raw) if raw else None
             fake.requests.append((self.command, self.path, body))
+            fake.connections.add(self.client_address)
             fake.headers.append({name.lower(): value for name, value in self.headers.items()})
             if fake.refusals:
                 status, headers, document = fake.refusals.pop(0)

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from prefold.client import AsyncPrefold, Prefold, RetryPolicy
+from prefold.client.connecting import client_options
 from prefold.errors import InvalidInputError, NotFoundError
 from tests.support.fake_gateway import FakeGateway, running_fake_gateway
 
@@ -190,6 +191,39 @@ def test_content_that_is_no_json_is_refused_before_anything_is_sent(
 def test_publishing_nothing_is_refused(gateway: FakeGateway, call: Caller) -> None:
     with pytest.raises(InvalidInputError, match="no turn"):
         call(gateway.url, "append_many", "chat", [])
+
+
+def test_a_forked_process_does_not_read_the_answers_of_its_parent(gateway: FakeGateway) -> None:
+    """On a connection that both use, each would get some of the other's contexts."""
+    program = f"""
+import os
+from prefold.client import Prefold
+
+client = Prefold({gateway.url!r})
+client.append("ours", "user", "Hello", id="a")
+child = os.fork()
+client.append("ours" if child else "theirs", "user", "x", id="b")
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+client.close()
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=30)
+    assert done.returncode == 0, done.stderr
+    assert len(gateway.connections) == 2
+    assert {name: len(one.turns) for name, one in gateway.sessions.items()} == {"ours": 2, "theirs": 1}
+
+
+def test_a_key_that_was_read_with_its_line_end_is_sent_without_it() -> None:
+    assert client_options("http://host", "pf_id_word\r\n")["headers"]["Authorization"] == "Bearer pf_id_word"
+
+
+@pytest.mark.parametrize("key", ["pf_id_w\u00f6rd", "pf_id\nword", "pf_id\x00word"])
+def test_a_key_that_no_header_can_carry_is_refused_and_not_quoted(key: str) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        Prefold("http://host", api_key=key)
+
+    assert caught.value.field == "api_key"
+    assert "pf_id" not in str(caught.value)
 
 
 @pytest.mark.parametrize("url", ["127.0.0.1:7077", "ftp://host", "http://", "http://host:port"])

@@ -1,7 +1,9 @@
 """The blocking client."""
 
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
@@ -23,7 +25,7 @@ T = TypeVar("T")
 
 
 class Prefold(BlockingMemory):
-    """Talks to one gateway over kept-alive connections; safe to share between threads.
+    """Talks to one gateway over kept-alive connections; safe to share between threads, and to be inherited by forks.
 
     Every call raises the errors of ``prefold.errors``: RefusedError for what is refused again,
     TransientError when the gateway could not be reached, or was not ready, within the deadline.
@@ -37,9 +39,11 @@ class Prefold(BlockingMemory):
         retry: RetryPolicy | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
+        """``transport``: goes on to a forked process as it is."""
         self.url = url
         self._retry = retry or RetryPolicy()
-        self._http = httpx.Client(transport=transport, **client_options(url, api_key))
+        self._connect = partial(httpx.Client, transport=transport, **client_options(url, api_key))
+        self._client, self._process = self._connect(), os.getpid()
 
     @classmethod
     def direct(
@@ -77,6 +81,13 @@ class Prefold(BlockingMemory):
     def close(self) -> None:
         """Give the connections back. Closing twice is legal."""
         self._http.close()
+
+    @property
+    def _http(self) -> httpx.Client:
+        """Of this process: on a connection that it shares with its parent it would read the parent's answers."""
+        if self._process != os.getpid():
+            self._inherited, self._client, self._process = self._client, self._connect(), os.getpid()
+        return self._client
 
     def create_session(
         self,

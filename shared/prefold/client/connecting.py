@@ -11,7 +11,11 @@ DEFAULT_URL = "http://127.0.0.1:7077"
 
 
 def client_options(url: str, api_key: str | None) -> dict[str, Any]:
-    """Arguments of ``httpx.Client`` and ``httpx.AsyncClient``. InvalidInputError when ``url`` is no HTTP URL."""
+    """Arguments of ``httpx.Client`` and ``httpx.AsyncClient``.
+
+    InvalidInputError when ``url`` is no HTTP URL, or ``api_key`` cannot be sent. The line end of a key that was read
+    from a file is no part of it.
+    """
     try:
         base = httpx.URL(url)
     except httpx.InvalidURL as error:
@@ -19,8 +23,11 @@ def client_options(url: str, api_key: str | None) -> dict[str, Any]:
     if base.scheme not in ("http", "https") or not base.host:
         raise InvalidInputError("must begin with http:// or https:// and name a host", field="url")
     headers = {"Accept": "application/json", "Content-Type": "application/json"}
-    if api_key:
-        headers["Authorization"] = f"Bearer {api_key}"
+    key = (api_key or "").strip()
+    if not key.isascii() or not key.isprintable():  # said here, because httpx would quote the whole header
+        raise InvalidInputError("must be printable ASCII", field="api_key")
+    if key:
+        headers["Authorization"] = f"Bearer {key}"
     # A proxy from the environment has no business between us and this very machine.
     return {"base_url": base, "headers": headers, "trust_env": not _is_loopback(base.host)}
 
