@@ -1,6 +1,6 @@
 """What a session takes in Redis, by key, against its text; and what compressing old log entries would give.
 
-``./run bench memory`` for the promise; ``./run python -m bench.memory`` also tells the parts. ``PREFOLD_DATA`` names a
+``./run bench memory`` for the promise; ``./run python -m bench.memory`` also tells the parts, and other lengths. ``PREFOLD_DATA`` names a
 folder of recorded conversations (JSONL) for texts as people write them; without it they are made.
 """
 
@@ -32,6 +32,8 @@ from prefold.tokens import load_counter
 
 TENANT = "bench"
 TURNS, TURN_BYTES = 60, 600
+LENGTHS = (10, 30, 61, 90, 100, 150, 200)
+"""Of other sessions, in turns."""
 SESSIONS = 300
 MOST_TIMES = 3.0
 """Of the text itself, with the whole window verbatim."""
@@ -61,30 +63,33 @@ def session_memory_rows(sessions: int) -> list[Row]:
     """The promise about a session whose whole window stands verbatim."""
     spoken, ended = measured(sessions)
     return [
-        _row(f"memory, {TURNS} turns of {TURN_BYTES} B, just spoken", spoken, None),
-        _row(f"memory, {TURNS} turns of {TURN_BYTES} B, at rest", ended, MOST_TIMES),
+        _row(f"memory, {TURNS} turns of {TURN_BYTES} B, just spoken", spoken),
+        _row(f"memory, {TURNS} turns of {TURN_BYTES} B, at rest", ended),
     ]
 
 
-def _row(name: str, found: SessionMemory, most: float | None) -> Row:
+def _row(name: str, found: SessionMemory) -> Row:
     notes = {f"{key}_bytes": float(round(size)) for key, size in found.by_key.items()}
-    return Row(name, "its text", "KB", found.used / 1000, found.text / 1000, most, notes)
+    return Row(name, "its text", "KB", found.used / 1000, found.text / 1000, MOST_TIMES, notes)
 
 
-def measured(sessions: int, options: Mapping[str, str] | None = None) -> tuple[SessionMemory, SessionMemory]:
+def measured(
+    sessions: int, options: Mapping[str, str] | None = None, *, turns: int = TURNS
+) -> tuple[SessionMemory, SessionMemory]:
     """Just after the last turn, and once the sessions have ended.
 
-    Of a fresh server with ``sessions`` sessions; ``options``: CONFIG SET before them.
+    Of a fresh server with ``sessions`` sessions of ``turns`` turns; ``options``: CONFIG SET before them.
     """
-    texts = list(pieces(TURN_BYTES, sessions * TURNS))
+    texts = list(pieces(TURN_BYTES, sessions * turns))
     with session_server("fast") as client:
         for name, value in (options or {}).items():
             client.config_set(name, value)
         url = f"unix://{client.connection_pool.connection_kwargs['path']}"
         # One turn each: what a partition's streams take whatever is in them is not the sessions'.
-        asyncio.run(_fill(url, [f"warm-{number}" for number in range(_WARM)], texts, turns=1))
+        warm = asyncio.run(_fill(url, [f"warm-{number}" for number in range(_WARM)], texts, turns=1))
+        asyncio.run(_end(url, warm[:1]))  # nor are the scripts
         before = (_settled(client), _by_key(client))
-        refs = asyncio.run(_fill(url, [f"conversation-{number}" for number in range(sessions)], texts))
+        refs = asyncio.run(_fill(url, [f"conversation-{number}" for number in range(sessions)], texts, turns=turns))
         text = round(sum(len(one.encode()) for one in texts) / sessions)
         spoken = _since(client, before, text, sessions)
         asyncio.run(_end(url, refs))
@@ -102,7 +107,7 @@ async def _end(url: str, refs: Sequence[SessionRef]) -> None:
             await sessions.end_memory(ticket, upto=ticket.upto, closed=True)
 
 
-async def _fill(url: str, names: Sequence[str], texts: Sequence[str], *, turns: int = TURNS) -> list[SessionRef]:
+async def _fill(url: str, names: Sequence[str], texts: Sequence[str], *, turns: int) -> list[SessionRef]:
     counter = load_counter()
     places = asyncio.Semaphore(_AT_ONCE)
     async with connect_sessions(url) as sessions:
@@ -114,7 +119,7 @@ async def _fill(url: str, names: Sequence[str], texts: Sequence[str], *, turns: 
 
         async def append(number: int, name: str, at: int) -> SessionRef:
             raw = {"id": f"{name}-{at:04d}", "role": "assistant" if at % 2 else "user"}
-            text = texts[(number * TURNS + at) % len(texts)]
+            text = texts[(number * turns + at) % len(texts)]
             turn = prepare_turn({**raw, "content": text}, 0, counter, lambda: "")
             return (await sessions.append(TENANT, name, [turn])).ref
 
@@ -206,9 +211,12 @@ def main() -> int:
         print(f"{when}: text {found.text} B, used_memory {found.used:.0f} B: {found.times:.2f} times")
         for name, size in found.by_key.items():
             print(f"  {name:<12} {size:>8.0f} B  {size / found.text:>5.2f}")
+    for turns in LENGTHS:
+        each = measured(max(30, SESSIONS * TURNS // turns // 3), turns=turns)
+        print(f"{turns:>4} turns: just spoken {each[0].times:.2f} times, at rest {each[1].times:.2f} times")
     for name, share in compression(sample_entries()).items():
         print(f"  log entries by {name:<24} {share:>5.2f} of their size")
-    return 0 if ended.times <= MOST_TIMES else 1
+    return 0 if max(spoken.times, ended.times) <= MOST_TIMES else 1
 
 
 def sample_entries() -> list[bytes]:

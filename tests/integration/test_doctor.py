@@ -135,6 +135,7 @@ def test_a_deployment_that_is_as_promised_is_called_so(
         ({"no_appendfsync_on_rewrite": "yes"}, "no-appendfsync-on-rewrite", "CONFIG SET no-appendfsync-on-rewrite no"),
         ({"maxmemory": "1gb", "maxmemory_policy": "allkeys-lru"}, "maxmemory-policy", "noeviction"),
         ({"maxmemory": "1mb"}, "memory", "raise maxmemory"),
+        ({"stream_node_max_bytes": "32768"}, "stream-node-max-bytes", "CONFIG SET stream-node-max-bytes 8192"),
     ],
 )
 def test_each_setting_that_breaks_a_promise_is_named_with_what_mends_it(

@@ -11,6 +11,7 @@ from prefold.conversation.turns import PreparedTurn
 from prefold.errors import ConflictError, GoneError, InvalidInputError, NotFoundError, OverloadedError
 from prefold.storage import Sessions, changes, connect_sessions, limits
 from prefold.storage.keys import SessionKeys
+from prefold.storage.limits import SHARED_BYTES
 from prefold.storage.state import SessionState
 from prefold.storage.types import AppendResult, SessionOptions
 from tests.support.storage import SESSION, TENANT, append, begin, call, fragments, results, summary, texts_of, turn
@@ -76,10 +77,21 @@ async def test_a_rewind_takes_back_the_turns_after_it_and_their_bytes(sessions: 
 
 @pytest.mark.parametrize("words", [1, 3, 20, 300])
 @pytest.mark.parametrize("kept", [1, 2, 40, 250])
+@pytest.mark.parametrize("node_bytes", [4096, 8192, SHARED_BYTES])
 async def test_no_byte_of_a_turn_that_was_taken_back_stays_whatever_the_sizes(
-    sessions: Sessions, words: int, kept: int
+    sessions: Sessions, words: int, kept: int, node_bytes: int
 ) -> None:
     """Short turns share a node of the stream with up to a hundred others."""
+    (before_test,) = (await sessions.client.config_get("stream-node-max-bytes")).values()
+    await sessions.client.config_set("stream-node-max-bytes", node_bytes)
+    try:
+        await take_back(sessions, words, kept)
+    finally:
+        await sessions.client.config_set("stream-node-max-bytes", str(before_test))
+
+
+async def take_back(sessions: Sessions, words: int, kept: int) -> None:
+    """Thirty turns, and no byte of them stays."""
     await sessions.open(TENANT, SESSION, SessionOptions(hard_limit_tokens=1_000_000))
     turns = [turn("user", f"<{number}>" + " w" * words, id=f"m{number}") for number in range(1, kept + 31)]
     for start in range(0, len(turns), 50):

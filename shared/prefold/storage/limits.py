@@ -47,8 +47,13 @@ TRIM_EVERY = 32
 """The stream is trimmed by one append in this many, on average."""
 MOST_CONTEXT_BYTES = 256 * 1024 * 1024
 """Length of a context string. Redis takes 512 MiB; only media in the turns can come near."""
+APPEND_FITTED_BYTES = 64 * 1024
+"""A context string up to here is made as small as it can be by each append,"""
+MARK_FITTED_BYTES = 256 * 1024
+"""a longer one, up to here, by the mark of the embedding some seconds later, and"""
 FITTED_BYTES = 1024 * 1024
-"""Redis reserves for a longer string no more than so much beyond it, and copying one would hold the others up."""
+"""one up to here when its session closes: Redis reserves for a longer one no more than so much beyond it, and copying
+it would hold the others up."""
 USAGE_FLOOR_TOKENS = 2_000
 """A reported usage teaches the calibration only from contexts of at least this many raw tokens."""
 MOST_CALIBRATION = 4_000
@@ -69,8 +74,9 @@ STAGE_BYTES = 1024 * 1024
 """bytes that one step of a change copies at most, one entry more or less: it bounds how long Redis is held up."""
 SHARED_ENTRIES = 100
 """Entries, or"""
-SHARED_BYTES = 8 * 1024
-"""bytes that one node of a stream may hold at most: Redis's defaults, with a margin."""
+SHARED_BYTES = 16 * 1024
+"""bytes that one node of a stream may hold at most: twice what our settings say (``stream-node-max-bytes``). A rewind
+looks no further back for what shares a node with the turns that it takes out."""
 MOST_PURGES = 50
 """Ranges of changed turns whose vectors have to go; more are joined into one."""
 MOST_REDONE = 1_000
@@ -144,6 +150,8 @@ def lua_constants() -> dict[str, int | float]:
         "TRIM_EVERY": TRIM_EVERY,
         "MOST_BYTES": MOST_CONTEXT_BYTES,
         "FITTED_BYTES": FITTED_BYTES,
+        "APPEND_FITTED_BYTES": APPEND_FITTED_BYTES,
+        "MARK_FITTED_BYTES": MARK_FITTED_BYTES,
         "USAGE_FLOOR": USAGE_FLOOR_TOKENS,
         "USAGE_SEEN_BYTES": USAGE_SEEN * (CALL_ID_CHARACTERS + 1),
         "MOST_CALIBRATION": MOST_CALIBRATION,

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from prefold.storage.limits import SHARED_BYTES
 from prefold.storage.server import ServerFacts
 
 if TYPE_CHECKING:
@@ -81,6 +82,10 @@ def _file(facts: ServerFacts, durability: "Durability") -> Iterator[Promise | No
     if lazy == "no":
         mend = "CONFIG SET lazyfree-lazy-server-del yes: a swap frees a long context, and everybody waits for it"
         yield Promise("lazyfree-lazy-server-del", "note", lazy, mend)
+    nodes = facts.setting("stream-node-max-bytes")
+    if nodes is not None and not 0 < int(nodes) <= SHARED_BYTES:
+        mend = f"CONFIG SET stream-node-max-bytes 8192: with more than {SHARED_BYTES} a rewind leaves words in memory"
+        yield Promise("stream-node-max-bytes", "wrong", nodes, mend)
 
 
 def _status(facts: ServerFacts, field: str, name: str, mend: str) -> Promise | None:

@@ -23,6 +23,7 @@ _SETTINGS = (
     "maxmemory",
     "maxmemory-policy",
     "lazyfree-lazy-server-del",
+    "stream-node-max-bytes",
 )
 
 

@@ -113,6 +113,7 @@ if fresh > 0 then
   end
   announce(m, label, first, now, grace)
   extend_life(m, label, now, retention, first == 1)
+  fit_strings(m, 0, APPEND_FITTED_BYTES)
 end
 local status = status_of(m)
 if fresh > 0 then

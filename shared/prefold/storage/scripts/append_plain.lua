@@ -47,6 +47,12 @@ do
           v[@ntok], v[@nbytes] = v[@ntok] + tokens, v[@nbytes] + #line
           wanted = wanted and v[@ntok] - v[@n0] >= floor(room * $REFRESH_STEP)
         end
+        for i = 5, 6 do -- as fit_strings (lib_state) does it
+          local size = i == 5 and v[@bytes] or v[@nbytes]
+          if size > 0 and size < $APPEND_FITTED_BYTES and type(redis.pcall('BITOP', 'OR', KEYS[i], KEYS[i])) == 'number' then
+            call('PEXPIREAT', KEYS[i], v[@ends])
+          end
+        end
         if wanted and v[@rest] > log then wanted = false end
         if v[@fresh] == 1 then status, v[@fresh] = 2, 0 end
         local life, build = ARGV[3] .. ':' .. inc, ' 0'

@@ -3,7 +3,8 @@
 -- are remembered, what was to be forgotten is, and with `closed` the session is closed, unless turns came after `head`; it
 -- stays due when it was asked to close since. A late worker never moves the mark back.
 -- `changed`: turns changed meanwhile, and the session is due at once. Twice is harmless.
--- Keys: meta, due, and context and next, which are made as small as they can be at the end. Atomic, because a change of the log must not fall between the check and the mark.
+-- Keys: meta, due, and context and next, which are made as small as they can be at the end. Atomic, because a
+-- change of the log must not fall between the check and the mark.
 local now, label, incarnation, what, ms = clock(ARGV[1]), ARGV[2], ARGV[3], ARGV[5], tonumber(ARGV[6])
 local m = load_state()
 if not m or m.inc ~= incarnation then return 'gone' end
@@ -11,13 +12,6 @@ local member = 'remember:' .. life(label, m)
 local function due_at(at)
   redis.call('ZADD', DUE, string.format('%d', at), member)
   m.mdue = 1
-end
--- A string that was appended to has room for as much again, and a session that ended appends no more.
-local function fit_context_and_next()
-  for i = 5, 6 do
-    local size = redis.call('STRLEN', KEYS[i])
-    if size > 0 and size < FITTED_BYTES then redis.call('SET', KEYS[i], redis.call('GET', KEYS[i]), 'KEEPTTL') end
-  end
 end
 local answer = 'ended'
 if m.chg ~= tonumber(ARGV[4]) then
@@ -40,7 +34,7 @@ else
   closed = closed and m.head == head
   if closed then
     redis.call('HSET', META, 'closed', string.format('%d %d', m.head, now))
-    fit_context_and_next()
+    fit_strings(m, 0, FITTED_BYTES) -- it appends no more
   end
   local rest = redis.call('HMGET', META, 'closing', 'closed')
   if math.max(m.cov, m.nx) > upto or rest[1] then

@@ -82,7 +82,7 @@ local function publish_stage(m, stage)
 end
 
 -- A short tail goes without a copy of the rest. A deleted entry keeps its bytes until its whole node of the stream goes,
--- so the turns that may share one with it (nodes end at 100 entries or 4 KiB) are deleted too and added again.
+-- so the turns that may share one with it (SHARED_ENTRIES, SHARED_BYTES) are deleted too and added again.
 local function cut_tail(to_seq, head)
   local kept, bytes, upper = {}, 0, to_seq .. '-0'
   repeat

@@ -3,7 +3,8 @@
 -- done. The due entry goes once nothing is left; else it says when there is something to do.
 -- 'gone': this life of the session is over; what was written for it must be undone.
 -- 'changed': turns were edited, removed or rewound since the caller saw `changes` ('': does not matter); nothing is noted.
--- Keys: meta, due. Atomic, because a change or an append in between must not lose its due entry.
+-- Keys: meta, due, and context and next, which are made as small as they can be where they are long. Atomic, because a
+-- change or an append in between must not lose its due entry.
 local now, label, collection = clock(ARGV[1]), ARGV[2], ARGV[5]
 local m = load_state()
 if not m or m.inc ~= ARGV[3] then
@@ -57,5 +58,7 @@ if at then
 else
   redis.call('ZREM', DUE, 'embed:' .. life(label, m))
 end
+-- Those that would have held the append up.
+fit_strings(m, APPEND_FITTED_BYTES - 1, MARK_FITTED_BYTES)
 save_state(m)
 return 'marked'
