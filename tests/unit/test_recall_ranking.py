@@ -100,6 +100,26 @@ def best_of(bag: Bag, idf: dict[int, float]) -> float:
     return max(found, default=0.0)
 
 
+@settings(max_examples=50)
+@given(st.data(), bags.filter(bool), st.dictionaries(st.integers(0, 9), st.floats(0.1, 9), max_size=5))
+def test_a_window_reaches_what_all_that_take_part_in_it_reach_together(
+    data: st.DataObject, texts: list[Bag], idf: dict[int, float]
+) -> None:
+    matrix = WordMatrix.of(columns(texts), idf)
+    size = len(texts)
+    takes_part = np.array(data.draw(st.lists(st.booleans(), min_size=size, max_size=size)))
+    beside = np.array([data.draw(st.tuples(*[st.integers(-1, size - 1)] * 3)) for _ in texts])
+    reached = matrix.windows(beside, takes_part)
+    for place in range(size):
+        together = [place, *(other for other in beside[place] if other >= 0)]
+        counts = sum(matrix.counts[one] for one in together if takes_part[one])
+        length = sum(float(matrix.lengths[one]) for one in together if takes_part[one])
+        expected = (
+            float((counts * (K1 + 1) / (counts + damping(length / 4))) @ matrix.idf) if takes_part[place] else 0.0
+        )
+        assert reached[place] == pytest.approx(expected, rel=1e-5, abs=1e-6)
+
+
 @pytest.mark.parametrize(
     ("text", "dates"),
     [

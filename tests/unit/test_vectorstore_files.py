@@ -3,8 +3,10 @@
 import asyncio
 import json
 import os
+import threading
+import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import qdrant_edge as edge
@@ -141,6 +143,40 @@ async def test_an_upsert_that_waits_for_another_finds_the_collection_deleted(tmp
         results = await asyncio.gather(first, deletion, late, return_exceptions=True)
     assert results[1] is True
     assert isinstance(results[2], RejectedError)
+
+
+async def test_a_write_that_nobody_waits_for_any_more_is_done_before_the_next(tmp_path: Path) -> None:
+    collection = Collection.create("turns", LAYOUT, tmp_path / "c")
+    for start in range(0, 3000, 200):
+        given_up = asyncio.create_task(collection.upsert([point(start + n) for n in range(200)]))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        await collection.delete_points(list(range(start, start + 200)))
+    left = collection.count(edge.CountRequest())
+    await collection.close()
+    assert left == 0
+
+
+async def test_what_lives_long_is_made_in_one_thread_that_does_not_search(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loading, threads = edge.EdgeShard.load, {"load": 0, "update": 0}
+
+    class Watched:
+        @staticmethod
+        def load(folder: str, config: edge.EdgeConfig) -> edge.EdgeShard:
+            threads["load"] = threading.get_ident()
+            return loading(folder, config)
+
+    class Shard:
+        def update(self, _operation: edge.UpdateOperation) -> None:
+            threads["update"] = threading.get_ident()
+
+    await Collection.create("turns", LAYOUT, tmp_path / "c").close()
+    monkeypatch.setattr(edge, "EdgeShard", Watched)
+    await Collection.load("turns", LAYOUT, tmp_path / "c").close()
+    await Collection("other", LAYOUT, cast("edge.EdgeShard", Shard()), time.monotonic).upsert([point(1)])
+    assert threads["load"] == threads["update"] != threading.get_ident()
 
 
 async def test_a_flush_happens_once_for_what_was_written(tmp_path: Path) -> None:

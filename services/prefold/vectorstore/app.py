@@ -15,7 +15,7 @@ from starlette.routing import Route
 
 from prefold.telemetry.probe import Ready, always_ready
 from prefold.vectorstore.calls import Calls
-from prefold.vectorstore.gate import Gate
+from prefold.vectorstore.gate import Gate, Rules
 from prefold.vectorstore.rejections import RejectedError
 from prefold.vectorstore.responses import error_response, json_response, refusal_of, result_response
 from prefold.vectorstore.searches import Searches
@@ -32,7 +32,11 @@ _API_VERSION: Final = "1.17.0"
 
 def create_app(store: Store, *, max_body_bytes: int, api_key: str | None, ready: Ready = always_ready) -> Starlette:
     """The ASGI application over an open store. ``ready`` is what its ``/readyz`` goes by."""
-    calls = Calls(store, max_body_bytes)
+    return app_of(Calls(store, max_body_bytes), Rules(api_key), max_body_bytes, ready)
+
+
+def app_of(calls: Calls, rules: Rules, max_body_bytes: int, ready: Ready = always_ready) -> Starlette:
+    """The same of its parts."""
     collection, points = "/collections/{collection}", "/collections/{collection}/points"
     table: list[tuple[str, str, Call]] = [
         ("GET", "/collections", calls.list_collections),
@@ -53,7 +57,7 @@ def create_app(store: Store, *, max_body_bytes: int, api_key: str | None, ready:
     routes = [Route(path, answering(call), methods=[method]) for method, path, call in table]
     return Starlette(
         routes=[*_open_routes(ready), *routes],
-        middleware=[Middleware(Gate, api_key=api_key), searches],
+        middleware=[Middleware(Gate, rules), searches],
         exception_handlers={HTTPException: _unknown_route},
     )
 

@@ -7,7 +7,7 @@ import qdrant_edge as edge
 from starlette.requests import Request
 
 from prefold.vectorstore.answers import render_record, render_scored
-from prefold.vectorstore.collection import POINTS_PER_CALL, Collection
+from prefold.vectorstore.collection import POINTS_PER_CALL, QUERIES_PER_CALL, Collection
 from prefold.vectorstore.fields import Fields, check_depth
 from prefold.vectorstore.filters import optional_filter, parse_filter
 from prefold.vectorstore.gate import read_json
@@ -119,20 +119,27 @@ class Calls:
 
     async def query(self, name: str, body: object) -> object:
         """One search of a collection."""
+        return self.query_now(name, body)
+
+    def query_now(self, name: str, body: object) -> object:
+        """The same."""
         collection = self._store.get(name)
-        [hits] = await collection.query([parse_query(body, collection.layout)])
+        [hits] = collection.query_now([parse_query(body, collection.layout)])
         return {"points": render_scored(hits)}
 
     async def query_batch(self, name: str, body: object) -> object:
         """Several searches, planned as one."""
         collection = self._store.get(name)
-        fields = Fields(body, "")
-        searches = fields.items("searches")
-        fields.done()
-        if len(searches) > _MAX_SEARCHES:
-            raise malformed("searches", f"more than {_MAX_SEARCHES}")
-        requests = [parse_query(search, collection.layout, f"searches[{i}]") for i, search in enumerate(searches)]
+        requests = _searches(body, collection)
         return [{"points": render_scored(hits)} for hits in await collection.query(requests)]
+
+    def query_batch_now(self, name: str, body: object) -> object | None:
+        """The same without a pause; None: they are so many that others must have their turn between them."""
+        collection = self._store.get(name)
+        requests = _searches(body, collection)
+        if len(requests) > QUERIES_PER_CALL:
+            return None
+        return [{"points": render_scored(hits)} for hits in collection.query_now(requests)]
 
     async def scroll(self, request: Request) -> object:
         """A page of points in the order of their ids."""
@@ -179,6 +186,15 @@ def _selection(fields: Fields) -> tuple[list[Any], edge.Filter | None]:
     if chosen is not None:
         return [], parse_filter(chosen, "filter")
     return point_ids(ids, "points"), None
+
+
+def _searches(body: object, collection: Collection) -> list[edge.QueryRequest]:
+    fields = Fields(body, "")
+    searches = fields.items("searches")
+    fields.done()
+    if len(searches) > _MAX_SEARCHES:
+        raise malformed("searches", f"more than {_MAX_SEARCHES}")
+    return [parse_query(search, collection.layout, f"searches[{i}]") for i, search in enumerate(searches)]
 
 
 def _completed(operation: int) -> dict[str, object]:

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from prefold.telemetry.metrics import VECTORS_FAILURES, VECTORS_SECONDS
 
-__all__ = ["Counted"]
+__all__ = ["Counted", "count_query"]
 
 _CALLS: Final[Mapping[tuple[str, str], str]] = {
     ("POST", "points/query"): "query",
@@ -22,6 +22,16 @@ _CALLS: Final[Mapping[tuple[str, str], str]] = {
 }
 """By method and what follows the collection's name; all others are ``other``."""
 _FAULT: Final = 500
+
+
+_QUERIES: Final = VECTORS_SECONDS.labels("query")
+
+
+def count_query(status: int, seconds: float) -> None:
+    """Counts a search that did not come through ``Counted``."""
+    _QUERIES.observe(seconds)
+    if status >= _FAULT:
+        VECTORS_FAILURES.labels("query").inc()
 
 
 class Counted:

@@ -18,25 +18,18 @@ _LOCAL_NAMES = frozenset({"127.0.0.1", "localhost", "::1"})
 _OPEN_PATHS = frozenset({"/healthz", "/readyz", "/livez"})
 
 
-class Gate:
-    """ASGI middleware: lets programs on this machine in, and no web page.
+class Rules:
+    """Who may call: programs on this machine, with the key if there is one, and no web page.
 
     A page in a browser can send requests to loopback. It cannot do so without an Origin header, or else under a
     name of its own in Host.
     """
 
-    def __init__(self, app: ASGIApp, api_key: str | None) -> None:
-        self._app = app
+    def __init__(self, api_key: str | None) -> None:
         self._api_key = api_key
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """See ASGI."""
-        if scope["type"] == "http" and (refusal := self._refusal(scope["path"], Headers(scope=scope))):
-            await error_response(refusal)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
-
-    def _refusal(self, path: str, headers: Mapping[str, str]) -> RejectedError | None:
+    def refusal(self, path: str, headers: Mapping[str, str]) -> RejectedError | None:
+        """None: the call may be done. Names of ``headers`` are in lower case, or looked up without case."""
         if "origin" in headers or _host_name(headers.get("host", "")) not in _LOCAL_NAMES:
             return RejectedError(HTTPStatus.FORBIDDEN, "only programs on this machine may call")
         if self._api_key is not None and path not in _OPEN_PATHS and not self._has_key(headers):
@@ -46,6 +39,21 @@ class Gate:
     def _has_key(self, headers: Mapping[str, str]) -> bool:
         given = headers.get("api-key") or headers.get("authorization", "").removeprefix("Bearer ")
         return hmac.compare_digest(given.encode("utf-8"), (self._api_key or "").encode("utf-8"))
+
+
+class Gate:
+    """ASGI middleware: lets in whom the rules let in."""
+
+    def __init__(self, app: ASGIApp, rules: Rules) -> None:
+        self._app = app
+        self._rules = rules
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """See ASGI."""
+        if scope["type"] == "http" and (refusal := self._rules.refusal(scope["path"], Headers(scope=scope))):
+            await error_response(refusal)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)
 
 
 async def read_json(scope: Scope, receive: Receive, limit_bytes: int) -> object:
@@ -67,8 +75,13 @@ async def read_json(scope: Scope, receive: Receive, limit_bytes: int) -> object:
             raise too_large(limit_bytes)
         parts.append(part)
         more = message.get("more_body", False)
+    return parse_json(b"".join(parts))
+
+
+def parse_json(body: bytes) -> object:
+    """Raises ``RejectedError`` for what is no JSON."""
     try:
-        return orjson.loads(b"".join(parts))
+        return orjson.loads(body)
     except orjson.JSONDecodeError as error:
         raise malformed("body", str(error)) from error
 

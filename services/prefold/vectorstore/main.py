@@ -2,9 +2,11 @@
 
 import asyncio
 import contextlib
+import gc
 import os
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from functools import partial
 
 import structlog
 
@@ -15,14 +17,20 @@ from prefold.config.logs import configure_logging
 from prefold.serving import answer, listening, url_of
 from prefold.telemetry.probe import serving_probe
 from prefold.telemetry.process import observed
-from prefold.vectorstore.app import create_app
+from prefold.vectorstore.app import app_of
+from prefold.vectorstore.calls import Calls
 from prefold.vectorstore.counted import Counted
+from prefold.vectorstore.gate import Rules
 from prefold.vectorstore.readiness import Readiness
+from prefold.vectorstore.searches import WholeSearches
 from prefold.vectorstore.settings import VectorstoreSettings
 from prefold.vectorstore.store import Store, opened_store
 from prefold.vectorstore.upkeep import keep_up
+from prefold.vectorstore.wire import SearchProtocol
 
 log = structlog.get_logger()
+
+_GARBAGE = (10_000, 20, 50)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -52,14 +60,21 @@ async def serve(settings: VectorstoreSettings, stop: asyncio.Event) -> None:
         await stack.enter_async_context(serving_probe(settings, ready))
         log.info("vectors_ready", url=url_of(listener), pid=os.getpid())
         key = settings.qdrant_api_key
-        app = create_app(
-            store,
-            max_body_bytes=settings.vectors_max_body_bytes,
-            api_key=key.get_secret_value() if key else None,
-            ready=ready,
-        )
-        await answer(Counted(app), listener, stop)
+        limit = settings.vectors_max_body_bytes
+        calls = Calls(store, limit)
+        rules = Rules(key.get_secret_value() if key else None)
+        app = app_of(calls, rules, limit, ready)
+        _settle()
+        http = partial(SearchProtocol, whole=WholeSearches(calls, rules, limit))
+        await answer(Counted(app), listener, stop, http=http)
     log.info("vectors_stopped")
+
+
+def _settle() -> None:
+    """Keeps the collector of garbage off what is there from the start; an answer makes hundreds of objects, no circles."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)
 
 
 @asynccontextmanager

@@ -13,7 +13,7 @@ from prefold.recall.fuse import WordScale
 from prefold.recall.matrix import WordMatrix
 from prefold.recall.points import TurnHit, ref_of
 from prefold.recall.question import Question
-from prefold.recall.ranking import AFTER, BEFORE, Ranking
+from prefold.recall.ranking import AFTER, BEFORE, Ranking, Said
 from prefold.recall.retrieval import Candidate, Found, Retrieval
 from prefold.recall.same import best_without_copies
 from prefold.recall.scope import Place, Scope
@@ -44,11 +44,13 @@ class HybridSearch:
         if not found.candidates:
             return []
         texts = Texts.of(found.candidates, found.idf)
-        scale, beside = await asyncio.gather(
-            self._retrieval.word_scale(scope, found), self._beside(scope, found, texts, vector)
+        beside, (scale, said) = await asyncio.gather(
+            self._beside(scope, found, texts, vector), self._meanwhile(scope, found, texts)
         )
-        candidates, bags, words = texts.with_more(beside, found.idf)
-        ranking = Ranking(question, candidates, words, scale, self._weights)
+        more = Texts.of(beside, found.idf)
+        said.add(more.candidates)
+        candidates, _, bags, words = texts.joined(more)
+        ranking = Ranking(question, candidates, words, scale, self._weights, said)
         shares = ranking.word_shares()
         scores = ranking.scores(shares)
         order = best_without_copies(candidates, bags, scores, limit)
@@ -62,23 +64,29 @@ class HybridSearch:
         self, scope: Scope, found: Found, texts: "Texts", vector: NDArray[np.float32] | None
     ) -> list[Candidate]:
         """What stands beside the best candidates: their windows need it, and it may answer itself."""
-        places = places_beside(self._best_at_first(found, texts), texts.candidates)
+        places = places_beside(self._best_at_first(found, texts), texts.places)
         if not places:
             return []
         wider = Scope(tenant=scope.tenant, user=scope.user, places=places)
         return await self._retrieval.within(wider, vector, 2 * len(places))
 
-    def _best_at_first(self, found: Found, texts: "Texts") -> list[Candidate]:
+    async def _meanwhile(self, scope: Scope, found: Found, texts: "Texts") -> tuple[WordScale, Said]:
+        """What can be known while the store looks for what stands beside."""
+        said = Said(texts.candidates)
+        return await self._retrieval.word_scale(scope, found), said
+
+    def _best_at_first(self, found: Found, texts: "Texts") -> list[Place]:
         scale = WordScale.of(found.idf.values(), found.unknown_words, _TEXTS_AT_FIRST)
         cosines = np.array([one.cosine or 0.0 for one in texts.candidates], dtype=np.float32)
         order = np.argsort(-(cosines + self._weights.words * scale.shares(texts.words.bm25)), kind="stable")
-        return [texts.candidates[place] for place in order[:_WIDENED].tolist()]
+        return [texts.places[number] for number in order[:_WIDENED].tolist()]
 
 
 class Texts(NamedTuple):
     """Candidates, each turn once, with what stands in their bags and how often they have the query's words."""
 
     candidates: list[Candidate]
+    places: list[Place]
     bags: Columns
     words: WordMatrix
 
@@ -86,36 +94,38 @@ class Texts(NamedTuple):
     def of(cls, candidates: Sequence[Candidate], idf: Mapping[int, float]) -> "Texts":
         """Of each turn its newest revision."""
         kept = newest(candidates)
-        bags = columns([one.bag for one in kept])
-        return cls(kept, bags, WordMatrix.of(bags, idf))
+        bags = columns([one.bag for one in kept.values()])
+        return cls(list(kept.values()), list(kept), bags, WordMatrix.of(bags, idf))
 
-    def with_more(self, more: Sequence[Candidate], idf: Mapping[int, float]) -> "Texts":
-        """These and others, of other turns; what was read of these is not read again."""
-        others = Texts.of(more, idf)
-        candidates = [*self.candidates, *others.candidates]
-        return Texts(candidates, joined(self.bags, others.bags), self.words.joined(others.words))
+    def joined(self, more: "Texts") -> "Texts":
+        """These and others, of other turns; what was read of them is not read again."""
+        return Texts(
+            self.candidates + more.candidates,
+            self.places + more.places,
+            joined(self.bags, more.bags),
+            self.words.joined(more.words),
+        )
 
 
-def newest(candidates: Sequence[Candidate]) -> list[Candidate]:
+def newest(candidates: Sequence[Candidate]) -> dict[Place, Candidate]:
     """Of each turn its newest revision."""
-    places = [_place(one) for one in candidates]
-    if len(set(places)) == len(places):
-        return list(candidates)
-    found: dict[Place, Candidate] = {}
-    for key, one in zip(places, candidates, strict=True):
-        if key not in found or found[key].payload["revision"] < one.payload["revision"]:
-            found[key] = one
-    return list(found.values())
+    places = list(map(_place, candidates))
+    found = dict(zip(places, candidates, strict=True))
+    if len(found) < len(places):
+        for place, one in zip(places, candidates, strict=True):
+            if found[place].payload["revision"] < one.payload["revision"]:
+                found[place] = one
+    return found
 
 
-def places_beside(best: Sequence[Candidate], known: Sequence[Candidate]) -> frozenset[Place]:
+def places_beside(best: Sequence[Place], known: Sequence[Place]) -> frozenset[Place]:
     """What stands around the best turns, as far as it is not known: what windows of turns in question reach."""
     wanted = {
         (session, incarnation, number)
-        for session, incarnation, seq in map(_place, best)
+        for session, incarnation, seq in best
         for number in range(max(1, seq - BEFORE - AFTER), seq + BEFORE + AFTER + 1)
     }
-    return frozenset(wanted.difference(map(_place, known)))
+    return frozenset(wanted.difference(known))
 
 
 def _place(candidate: Candidate) -> Place:

@@ -33,8 +33,14 @@ class WordMatrix(NamedTuple):
         """``idf``: of the query's words that some text has."""
         words = sorted(idf)
         weights = np.array([idf[word] for word in words], dtype=np.float32)
-        first, passages = bags.parts.cumsum() - bags.parts, bags.parts - 1
         counts, lengths = _counted(bags, np.array(words, dtype=np.uint32)), bags.lengths.astype(np.float32)
+        passages = bags.parts - 1
+        if len(counts) == 2 * len(passages) and (passages == 1).all():
+            # Short texts, as most are: a row and its heading's make one.
+            counts, lengths = counts[::2] + counts[1::2], lengths[::2] + lengths[1::2]
+            bm25 = _bm25(counts, lengths, AVERAGE_WORDS, weights)
+            return cls(counts, lengths, bm25, passages == 1, weights)
+        first = bags.parts.cumsum() - bags.parts
         # What stands above a text counts with each of its passages; alone it is no text.
         headings = first.repeat(passages)
         rows = np.flatnonzero(_are_passages(len(counts), first))
@@ -62,12 +68,16 @@ class WordMatrix(NamedTuple):
 
         ``neighbours``: a row a text, places of others in it, -1 for none. Those that take no part are left out.
         """
-        counts = np.where(takes_part[:, None], self.counts, 0)
-        lengths = np.where(takes_part, self.lengths, 0)
-        around = np.concatenate([counts, np.zeros_like(counts[:1])])[neighbours].sum(axis=1) + counts
-        length = np.concatenate([lengths, [0]])[neighbours].sum(axis=1) + lengths
+        counts, lengths = self.counts, self.lengths
+        all_take_part = bool(takes_part.all())
+        if not all_take_part:
+            counts, lengths = np.where(takes_part[:, None], counts, 0), np.where(takes_part, lengths, 0)
+        padded, ends = np.concatenate([counts, np.zeros_like(counts[:1])]), np.concatenate([lengths, [0]])
+        around, length = counts, lengths
+        for column in neighbours.T:
+            around, length = around + padded[column], length + ends[column]
         bm25 = _bm25(around, length, WINDOW_WORDS, self.idf)
-        return np.where(takes_part, bm25, 0).astype(np.float32)
+        return bm25 if all_take_part else np.where(takes_part, bm25, 0).astype(np.float32)
 
 
 def _are_passages(parts: int, first: Places) -> NDArray[np.bool_]:

@@ -32,6 +32,31 @@ _FIRST_HAND: Final = ("user", "tool", "call")
 Floats = NDArray[np.float32]
 
 
+class Said:
+    """Who said the candidates and when, a list each. Read as they come."""
+
+    __slots__ = ("_numbers", "seqs", "sittings", "speakers", "voices")
+
+    def __init__(self, candidates: Sequence[Candidate] = ()) -> None:
+        self.sittings: list[int] = []
+        """A number a sitting, below the number of all candidates."""
+        self.seqs: list[int] = []
+        self.voices: list[str] = []
+        self.speakers: list[tuple[int, ...]] = []
+        self._numbers: dict[Any, int] = {}
+        self.add(candidates)
+
+    def add(self, candidates: Sequence[Candidate]) -> None:
+        """As the payloads tell."""
+        numbers = self._numbers
+        for one in candidates:
+            payload = one.payload
+            self.sittings.append(numbers.setdefault(_sitting(payload), len(numbers)))
+            self.seqs.append(payload["seq"])
+            self.voices.append(payload.get("voice") or payload["role"])
+            self.speakers.append(tuple(payload.get("speaker") or ()))
+
+
 class Ranking:
     """Scores the candidates of one search. What lies beside a candidate counts as far as it is a candidate, too."""
 
@@ -42,17 +67,18 @@ class Ranking:
         words: WordMatrix,
         scale: WordScale,
         weights: Weights = RECIPE,
+        said: Said | None = None,
     ) -> None:
-        """``words``: the candidates', for the question's."""
+        """``words``: the candidates', for the question's. ``said``: theirs, where it is known already."""
         self._question = question
         self._candidates = candidates
         self._weights = weights
         self._scale = scale
         self._words = words
-        self._sittings = _numbered([_sitting(one.payload) for one in candidates])
-        self._voices = [_voice(one.payload) for one in candidates]
-        self._speakers = [tuple(one.payload.get("speaker") or ()) for one in candidates]
-        self._beside = _places(candidates, self._sittings)
+        said = said or Said(candidates)
+        self._sittings = np.array(said.sittings, dtype=np.int64)
+        self._voices, self._speakers = said.voices, said.speakers
+        self._beside = _places(np.array(said.seqs, dtype=np.int64), self._sittings)
 
     def word_shares(self) -> Floats:
         """0..1 a candidate."""
@@ -81,18 +107,22 @@ class Ranking:
         best: Floats = np.maximum(padded[self._beside[:, BEFORE - 1]], padded[self._beside[:, BEFORE]])
         return np.maximum(best, 0)
 
-    def _said_by_named(self) -> Floats:
+    def _said_by_named(self) -> Floats | float:
         asked = set(self._question.words.indices)
-        named = {speaker for speaker in set(self._speakers) if asked.intersection(speaker)}
-        return np.array([len(named) == 1 and speaker in named for speaker in self._speakers], dtype=np.float32)
+        named = [speaker for speaker in set(self._speakers) if not asked.isdisjoint(speaker)]
+        if len(named) != 1:
+            return 0.0
+        return np.array([speaker == named[0] for speaker in self._speakers], dtype=np.float32)
 
-    def _said_then(self) -> Floats:
+    def _said_then(self) -> Floats | float:
         dates = self._question.dates
         if not dates:
-            return np.zeros(len(self._candidates), dtype=np.float32)
+            return 0.0
         return np.array([any(date.fits(one.payload["ts"]) for date in dates) for one in self._candidates], np.float32)
 
-    def _user_turns(self) -> Floats:
+    def _user_turns(self) -> Floats | float:
+        if all(self._speakers):
+            return 0.0
         voices = ["" if speaker else voice for voice, speaker in zip(self._voices, self._speakers, strict=True)]
         answers = self._words.are_short[[voice == "assistant" for voice in voices]]
         long = 1 - answers.mean() if len(answers) else 0.0
@@ -106,25 +136,14 @@ class Ranking:
         return (best / most if most > 0 else best)[self._sittings].astype(np.float32)
 
 
-def _voice(payload: Mapping[str, Any]) -> str:
-    return str(payload.get("voice", payload["role"]))
-
-
 def _sitting(payload: Mapping[str, Any]) -> Any:
     ts = payload["ts"]
     return payload["session"], payload["incarnation"], None if ts is None else ts // _SITTING_MS
 
 
-def _numbered(sittings: Sequence[Any]) -> NDArray[np.int64]:
-    """A number a sitting, below the number of all."""
-    numbers: dict[Any, int] = {}
-    return np.array([numbers.setdefault(sitting, len(numbers)) for sitting in sittings], dtype=np.int64)
-
-
-def _places(candidates: Sequence[Candidate], sittings: NDArray[np.int64]) -> NDArray[np.int64]:
+def _places(seqs: NDArray[np.int64], sittings: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each candidate's neighbours stand: two before (further first), one after; -1 where there is none."""
     # One number a turn, with room for the steps between one sitting's numbers and the next one's.
-    seqs = np.array([one.payload["seq"] for one in candidates], dtype=np.int64)
     keys = sittings * (int(seqs.max(initial=0)) + BEFORE + AFTER + 1) + seqs
     order = keys.argsort()
     in_order = keys[order]

@@ -47,9 +47,10 @@ def best_without_copies(
 
     ``bags``: what stands in the candidates' bags.
     """
-    bodies = _that_others_may_repeat(bags)
+    order = _best_first(candidates, scores)[: limit * _LOOKED_THROUGH]
+    bodies = _that_others_may_repeat(bags, order)
     kept: dict[int, list[int]] = {}
-    for place in _best_first(candidates, scores)[: limit * _LOOKED_THROUGH]:
+    for place in order:
         twin = _twin(place, kept, bodies) if place in bodies else None
         if twin is not None:
             kept[twin].append(place)
@@ -68,32 +69,41 @@ def _twin(place: int, kept: Iterable[int], bodies: Mapping[int, Body]) -> int | 
     return next((other for other in kept if other in bodies and say_the_same(ours, bodies[other])), None)
 
 
-def _that_others_may_repeat(bags: Columns) -> dict[int, Body]:
-    """The bodies of which enough words stand in any other: no text without them says what another one says."""
-    lengths, words = _bodies(bags)
-    found = np.sort(words)
-    repeated = found[1:][found[1:] == found[:-1]]
-    if not len(repeated):
+def _that_others_may_repeat(bags: Columns, among: Sequence[int]) -> dict[int, Body]:
+    """Of the bodies of these texts those of which enough words stand in any other: else none says what one of them says."""
+    lengths, words = _bodies(bags, among)
+    if not len(words):
         return {}
-    is_repeated = repeated[np.minimum(repeated.searchsorted(words), len(repeated) - 1)] == words
+    order = words.argsort()
+    found = words[order]
+    is_next = found[1:] == found[:-1]
+    stands_twice = np.zeros(len(words) + 1, dtype=np.int64)
+    is_repeated = np.zeros(len(words), dtype=bool)
+    is_repeated[1:] = is_next
+    is_repeated[:-1] |= is_next
+    stands_twice[1 + order] = is_repeated
+    before = stands_twice.cumsum()
     ends = lengths.cumsum()
-    before = np.concatenate([[0], is_repeated.cumsum()])
     common = before[ends] - before[ends - lengths]
     places = np.flatnonzero((common >= SAME_WORDS * lengths) & (lengths > 0)).tolist()
     return {n: frozenset(words[ends[n] - lengths[n] : ends[n]].tolist()) for n in places}
 
 
-def _bodies(bags: Columns) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
-    """The words of each text, without who said it and when, each word once: how many of each text, and all of them."""
+def _bodies(bags: Columns, among: Sequence[int]) -> tuple[NDArray[np.int64], NDArray[np.uint32]]:
+    """The words of these texts, without who said it and when, each word once a text.
+
+    How many of each text of the bags, 0 for one that is not among these; and all of them.
+    """
+    is_passage = np.zeros(len(bags.parts), dtype=bool)
+    is_passage[among] = True
     first = bags.parts.cumsum() - bags.parts
-    if bags.parts.max(initial=0) <= 2:
-        of_passages = bags.distinct.copy()
-        of_passages[first] = 0
-        is_said = (of_passages > 0).repeat(bags.distinct)
-        return np.add.reduceat(of_passages, first) if len(first) else first, bags.ids[is_said]
-    texts = np.arange(len(bags.parts)).repeat(bags.parts)
-    is_passage = np.ones(len(texts), dtype=bool)
+    is_passage = is_passage.repeat(bags.parts)
     is_passage[first] = False
-    words = np.flatnonzero(is_passage.repeat(bags.distinct))
-    both = np.unique(texts.repeat(bags.distinct)[words] << 32 | bags.ids[words])
+    if bags.parts.max(initial=0) <= 2:
+        of_passages = bags.distinct * is_passage
+        words = bags.ids[is_passage.repeat(bags.distinct)]
+        return np.add.reduceat(of_passages, first) if len(first) else first, words
+    texts = np.arange(len(bags.parts)).repeat(bags.parts)
+    places = np.flatnonzero(is_passage.repeat(bags.distinct))
+    both = np.unique(texts.repeat(bags.distinct)[places] << 32 | bags.ids[places])
     return np.bincount(both >> 32, minlength=len(bags.parts)), (both & 0xFFFF_FFFF).astype(np.uint32)
