@@ -1,5 +1,7 @@
 """Correcting and branching on the whole stack: what was said before is found nowhere, what is said now is."""
 
+from typing import Any
+
 import pytest
 
 from prefold.client import Prefold
@@ -16,7 +18,8 @@ TURNS = [
 
 @pytest.mark.timeout(120)
 def test_changed_words_are_found_and_old_ones_are_not() -> None:
-    with temporary_stack(durability="fast") as stack, Prefold(stack.gateway_url) as prefold:
+    alone: dict[str, Any] = {"compact_workers": 0, "memory_workers": 0}  # three turns, and nothing to remember yet
+    with temporary_stack(durability="fast", **alone) as stack, Prefold(stack.gateway_url) as prefold:
         prefold.append_many("chat", TURNS)
         wait_until("the turns are embedded", lambda: prefold.session("chat").embedded_to == 3)
 

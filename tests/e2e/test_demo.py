@@ -31,7 +31,7 @@ def environment(temporary: Path) -> dict[str, str]:
 @pytest.mark.timeout(120)
 def test_the_demo_swaps_serves_nothing_over_the_limit_and_leaves_nothing_behind(temporary: Path) -> None:
     done = subprocess.run(
-        [*PREFOLD, "demo", "--json", "--rate", "24"],
+        [*PREFOLD, "demo", "--json", "--rate", "36"],
         env=environment(temporary),
         capture_output=True,
         text=True,

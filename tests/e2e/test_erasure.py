@@ -1,5 +1,7 @@
 """Erasure on the whole stack: what was said is found nowhere afterwards."""
 
+from typing import Any
+
 import httpx
 import pytest
 from redis import Redis
@@ -53,7 +55,8 @@ def test_an_erased_session_is_in_no_store_and_in_no_answer() -> None:
 
 @pytest.mark.timeout(120)
 def test_a_session_whose_time_has_come_is_erased_with_its_vectors() -> None:
-    with temporary_stack(durability="fast") as stack, Prefold(stack.gateway_url) as prefold:
+    alone: dict[str, Any] = {"compact_workers": 0, "memory_workers": 0}  # the embed worker does it
+    with temporary_stack(durability="fast", **alone) as stack, Prefold(stack.gateway_url) as prefold:
         prefold.append("old", "user", CANARY)
         wait_until("the turn is embedded", lambda: prefold.session("old").embedded_to == 1)
         assert points_in(stack) == 1

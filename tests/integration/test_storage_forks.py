@@ -146,6 +146,7 @@ async def test_forks_of_forks_are_named_also_when_the_one_between_is_gone(sessio
 async def test_a_fork_that_nobody_confirmed_takes_no_turns_and_a_repeat_confirms_it(
     sessions: Sessions, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("prefold.storage.changes._PATIENCE_SECONDS", 0.2)
     await talk(sessions, 2)
     with monkeypatch.context() as dying:
         dying.setattr(Fork, "_confirm", die)

@@ -68,6 +68,11 @@ class RunningRedis:
         os.killpg(self.process.pid, signal.SIGCONT)
 
     def flush(self) -> None:
+        """Empties it. Whoever still waits for a job or an event is cut off: he would take what comes next.
+
+        A worker that is dying waits until it is scheduled to die.
+        """
+        assert ask(self.server.socket, "CLIENT KILL FLAGS b", timeout_seconds=10).startswith(b":")
         assert ask(self.server.socket, "FLUSHALL SYNC", timeout_seconds=10) == b"+OK"
 
 

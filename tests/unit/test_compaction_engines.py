@@ -1,12 +1,13 @@
 """Who writes a summary when the first engine cannot: by rule, recorded, and bounded."""
 
 import asyncio
+from datetime import timedelta
 
 import orjson
 import pytest
 from structlog.testing import capture_logs
 
-from prefold.compaction.build import SessionBuilder
+from prefold.compaction.build import LEASE, SessionBuilder
 from prefold.compaction.engine import Summary, SummaryInput
 from prefold.compaction.engines import PATIENCE, chunk_tokens_of
 from prefold.compaction.extractive.engine import ExtractiveSummarizer
@@ -62,10 +63,10 @@ class Model:
         return Summary((), "", 0, (1, 1))
 
 
-def build_by(storage: FakeStorage, model: Model) -> SessionBuilder:
+def build_by(storage: FakeStorage, model: Model, lease: timedelta = LEASE) -> SessionBuilder:
     cache = new_cache()
     extractive = ExtractiveSummarizer(cache, load_counter())
-    return SessionBuilder(storage, model, cache, load_counter(), fallback=extractive)
+    return SessionBuilder(storage, model, cache, load_counter(), lease, fallback=extractive)
 
 
 def storage_with(**members: object) -> FakeStorage:
@@ -110,7 +111,7 @@ async def test_a_context_over_its_limit_waits_for_no_model() -> None:
 
 
 async def test_a_context_that_comes_over_its_limit_waits_no_longer_for_a_model() -> None:
-    storage = storage_with(lease_ms=60)
+    storage = storage_with()
     cancelled = asyncio.Event()
 
     class Slow(Model):
@@ -122,7 +123,8 @@ async def test_a_context_that_comes_over_its_limit_waits_no_longer_for_a_model()
                 cancelled.set()
             raise AssertionError("it never answers")
 
-    assert await build_by(storage, Slow(None)).build(REF) == "standby"
+    looks_soon = timedelta(milliseconds=900)
+    assert await build_by(storage, Slow(None), looks_soon).build(REF) == "standby"
     assert orjson.loads(storage.committed[0].record)["because"] == "urgent"
     assert cancelled.is_set()
 

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from redis import Redis
 from redis.backoff import ExponentialBackoff
@@ -20,6 +21,7 @@ from prefold.jobs.asks import Ask
 from prefold.jobs.failures import queue_failures
 from prefold.jobs.names import QUEUES, QueueName, WorkKind
 from prefold.jobs.naming import jobs_naming, starts_naming, take_out
+from prefold.jobs.taken import TakenJobs
 from prefold.storage.embed_types import EmbedSpan
 from prefold.storage.types import SessionRef
 from prefold.telemetry.tracing import TRACEPARENT, traceparent
@@ -29,10 +31,15 @@ _UNIQUE_SHA = hashlib.sha1(UNIQUE_ENQUEUE_SCRIPT.encode(), usedforsecurity=False
 
 
 class HintQueue(Queue):
-    """An RQ queue whose maintenance lock outlives its holder by seconds.
+    """An RQ queue whose maintenance is a matter of seconds.
 
     RQ's own lock stays for 15 minutes when its holder is killed, and nobody recovers jobs as long.
     """
+
+    @cached_property
+    def intermediate_queue(self) -> TakenJobs:
+        """See ``TakenJobs``."""
+        return TakenJobs(self.key, self.connection)
 
     def acquire_maintenance_lock(self) -> bool:
         """True for the one worker that may clean the registries now."""

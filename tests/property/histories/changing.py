@@ -111,6 +111,16 @@ class Changes(World):
             state = self.run(self.backend.state(target))
             self.reached["fork has a summary"] += bool(state and state.cov)
 
+    @precondition(lambda self: self.alive and self.others_alive())
+    @rule(number=targets)
+    def fork_over_another(self, number: int) -> None:
+        """A name that is taken already."""
+        names = self.others_alive()
+        self.fork(names[number % len(names)], number, whole=True)
+
+    def others_alive(self) -> list[str]:
+        return [name for name, held in self.held.items() if held is not self.at and held.oracle is not None]
+
     @precondition(lambda self: self.at.origin)
     @rule()
     def fork_again(self) -> None:

@@ -4,7 +4,8 @@ What differs from RQ's SimpleWorker, and why:
 
 - A job's execution lives 6 s and is extended by a thread. RQ extends it only in its forking worker, so a job of a
   killed SimpleWorker would come back after its whole timeout.
-- Maintenance runs every second, not every ten minutes: it is what brings a killed worker's job back.
+- Maintenance runs every second, not every ten minutes: it is what brings a killed worker's job back, and one that a
+  dying worker was given, see ``TakenJobs``.
 - Waiting for a job lasts at most a second, so that a stop is seen without an exception in the middle of a read,
   which could lose the job that the read was about to give.
 - No pub/sub thread and no signal handlers: the process stops by its own event, and a job cannot be killed alone.
