@@ -132,8 +132,12 @@ def check_whole(upgrade: Upgrade, session: str) -> None:
     """Every turn once and in order, the same to both gateways; and what one took the other knows."""
     path = f"/v1/sessions/{session}"
     for suffix in ("", "/turns?limit=500", "/context?format=anthropic"):
-        before, now = (read(gateway, path + suffix) for gateway in upgrade.gateways)
-        assert {name: value for name, value in now.items() if name in before} == before, suffix
+
+        def is_same(address: str = path + suffix) -> bool:  # sooner or later: a build may begin between two reads
+            before, now = (read(gateway, address) for gateway in upgrade.gateways)
+            return {name: value for name, value in now.items() if name in before} == before
+
+        wait_until(f"both gateways tell the same of {path}{suffix}", is_same, timeout=10)
     stored = read(upgrade.gateways[1], f"{path}/turns?limit=500")["turns"]
     assert [one["id"] for one in stored] == [f"t{number}" for number in range(TURNS)]
     assert read(upgrade.gateways[1], f"{path}/context")["tokens"]["total"] <= LIMIT_TOKENS
