@@ -268,4 +268,8 @@ def _parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 if __name__ == "__main__":
+    from prefold.config.logs import configure_logging
+    from prefold.config.settings import ProcessSettings
+
+    configure_logging("backup", ProcessSettings())  # what is logged does not go where the folder is told
     sys.exit(main(sys.argv[1:]))

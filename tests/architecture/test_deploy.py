@@ -172,6 +172,16 @@ def test_prometheus_scrapes_where_processes_tell() -> None:
     (scraping,) = (one for one in documents("prometheus") if "scrape_configs" in one)
     targets = [one for job in scraping["scrape_configs"] for group in job["static_configs"] for one in group["targets"]]
     assert {one.rpartition(":")[2] for one in targets} == {of_image("service")["PREFOLD_PROBE_PORT"]}
+    ours = {name for name, service in compose()["services"].items() if "build" in service}
+    assert {one.rpartition(":")[0] for one in targets} == ours
+    comment = (DEPLOY / "prometheus" / "prometheus.yml").read_text("utf-8").partition("global:")[0]
+    of_units = [
+        re.sub(r"%i", "N", line.partition("PROBE_PORT=")[2])
+        for unit in (DEPLOY / "systemd").glob("*.service")
+        for line in unit.read_text("utf-8").splitlines()
+        if "PROBE_PORT=" in line
+    ]
+    assert len(of_units) == 6 and all(port in comment for port in of_units)
     pods = [one["spec"]["template"] for one in workloads("kubernetes/base")]
     told = {pod["metadata"]["annotations"]["prometheus.io/port"] for pod in pods}
     ports = {port["containerPort"] for pod in pods for one in pod["spec"]["containers"] for port in one["ports"]}
@@ -190,7 +200,7 @@ def test_nobody_reaches_anybody_in_the_cluster_unless_a_policy_opens_the_way() -
         for port in rule["ports"]
     }
     gateway = GatewaySettings()
-    assert ports == {53, 443, gateway.port, 9077, 6333, 6335, 6379}
+    assert ports == {53, 443, gateway.port, 9077, 6333, 6335, 6379, 4318}
 
 
 @pytest.mark.parametrize("unit", sorted((DEPLOY / "systemd").glob("*.service")), ids=lambda path: path.stem)

@@ -118,7 +118,7 @@ def test_an_operator_sees_the_stack_under_a_user_that_may_not_harm_it(
 ) -> None:
     for name, value in {**stack.address("operator"), "PREFOLD_QDRANT_URL": stack.vectors.url}.items():
         monkeypatch.setenv(name, value)
-    for command in ("doctor", "status"):
+    for command in ("deadletters", "doctor", "status"):
         monkeypatch.setattr(f"prefold.{command}.main.configure_logging", lambda *_: None)
     for called in (["doctor"], ["dead-letters", "list"], ["status"], ["cost"]):
         assert prefold(called) in (0, 1)

@@ -193,7 +193,7 @@ def chain(town: Observed) -> dict[str, SeenSpan] | None:
 
 def test_status_tells_it_in_one_shot_and_by_its_exit_code(town: Observed, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("prefold.status.main.configure_logging", lambda *_: None)
-    code, shown = town.command(status, "--json", "--gateway-url", town.gateway_url)
+    code, shown = town.command(status, "--json", "--gateway-url", town.probes["gateway"])
     told = json.loads(shown)
     assert code == 1
     assert told["troubles"] == ["1 pieces of work were set aside: prefold dead-letters lists them"]
@@ -203,7 +203,10 @@ def test_status_tells_it_in_one_shot_and_by_its_exit_code(town: Observed, monkey
     assert {name: state["workers"] for name, state in told["queues"].items()} == {"embed": 1, "compact": 1, "memory": 1}
 
 
-def test_no_word_and_no_secret_is_in_anything_that_the_processes_write(town: Observed) -> None:
+def test_no_word_and_no_secret_is_in_anything_that_the_processes_write(
+    town: Observed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("prefold.deadletters.main.configure_logging", lambda *_: None)
     assert town.command(dead_letters, "show")[0] == town.command(dead_letters, "list")[0] == 0
     until("spans have arrived", lambda: town.collector.spans("model call"), timeout=30)
     outputs = {

@@ -14,7 +14,7 @@ from prefold.storage import Sessions, connect_sessions
 from prefold.storage.backlog import due_backlog, event_backlog, now_ms_of
 from prefold.storage.events import TurnEvents
 from prefold.storage.fullness import fullness_of
-from prefold.storage.keys import PARTITIONS, PartitionKeys, partition_of
+from prefold.storage.keys import PARTITIONS, PartitionKeys, TenantKeys, partition_of
 from prefold.storage.types import SessionOptions
 from prefold.telemetry.metrics import exposition
 from tests.support.metrics import Scrape
@@ -132,6 +132,18 @@ async def test_a_dispatcher_sets_its_gauges_from_one_look(sessions: Sessions) ->
     assert told.value("prefold_queue_workers", queue="memory") == 2
     assert told.value("prefold_dead_letters") == 0
     assert told.value("prefold_lag_read_timestamp_seconds") > 1_000_000_000
+
+
+async def test_an_ingest_stream_that_is_none_stops_no_gauge(sessions: Sessions) -> None:
+    await TurnEvents(sessions.client).ensure_groups()
+    client: Redis = sessions.client
+    broken, whole = TenantKeys.of("broken"), TenantKeys.of("beta")
+    for key in broken.letter_keys():
+        await client.set(key, "of no use", ex=60)
+    await client.xadd(whole.ingest, {"v": "1"})
+    await Lag(client, Queues(), timedelta(seconds=5), ["broken", "beta"]).read()
+    assert Scrape(exposition().decode()).value("prefold_ingest_pending") == 1
+    await client.delete(whole.ingest)
 
 
 class NoQueues(Queues):

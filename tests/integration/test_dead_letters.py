@@ -23,6 +23,12 @@ from prefold.storage.types import SessionOptions, SessionRef
 from tests.support.storage import append, turn
 
 
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logs of this process are not the command's to set up."""
+    monkeypatch.setattr("prefold.deadletters.main.configure_logging", lambda *_: None)
+
+
 @pytest.fixture
 async def sessions(redis_url: str) -> AsyncIterator[Sessions]:
     async with connect_sessions(redis_url) as opened:

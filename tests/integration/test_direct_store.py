@@ -15,6 +15,7 @@ from prefold.client.direct.blocking_redis import connect_blocking
 from prefold.errors import (
     ConfigurationError,
     InvalidInputError,
+    RefusedError,
     UnauthenticatedError,
     UnavailableError,
     UnsupportedError,
@@ -150,14 +151,25 @@ async def test_a_client_that_was_closed_opens_no_connection_again(redis_url: str
     for _ in range(2):
         await client.aclose()
         blocking.close()
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(RefusedError, match="closed"):
         await client.append("s", "user", "Hello")
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(RefusedError, match="closed"):
         await client.context("s")
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(RefusedError, match="closed"):
         blocking.append("s", "user", "Hello")
-    with pytest.raises(RuntimeError, match="closed"):
+    with pytest.raises(RefusedError, match="closed"):
         blocking.context("s")
+
+
+def test_an_asyncio_client_in_another_event_loop_says_that_it_belongs_to_the_first(redis_url: str) -> None:
+    client = AsyncPrefold.direct(redis_url)
+    with asyncio.Runner() as runner:
+        runner.run(client.append("s", "user", "Hello"))
+        for call in (lambda: client.append("s", "user", "Hello"), lambda: client.session("s"), client.aclose):
+            with pytest.raises(RefusedError) as caught, asyncio.Runner() as other:
+                other.run(call())
+            assert caught.value.code == "other_loop"
+        runner.run(client.aclose())
 
 
 def test_tenants_are_apart_and_their_names_are_checked(redis_url: str) -> None:

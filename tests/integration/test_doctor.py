@@ -320,7 +320,12 @@ def test_a_stack_leaves_its_addresses_to_its_user_alone_and_takes_them_back(tmp_
     stack = EmbeddedStack(StackSettings(data_dir=tmp_path, port=0), report=lambda _: None)
     try:
         assert Addresses.read(tmp_path) == Addresses(
-            stack.redis_url, stack.queue_url, stack.qdrant_url, stack.qdrant_api_key, stack.gateway_url
+            stack.redis_url,
+            stack.queue_url,
+            stack.qdrant_url,
+            stack.qdrant_api_key,
+            stack.gateway_url,
+            stack.probe_url,
         )
         assert (tmp_path / "addresses.json").stat().st_mode & 0o777 == 0o600
     finally:

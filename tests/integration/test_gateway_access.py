@@ -56,7 +56,7 @@ async def test_two_authorization_headers_are_none(keyed: Served) -> None:
 
 
 async def test_operations_need_no_key(keyed: Served) -> None:
-    for path in ("/livez", "/readyz", "/metrics", "/openapi.json"):
+    for path in ("/livez", "/readyz", "/openapi.json"):
         assert (await keyed.client.get(path)).status_code == 200
 
 
@@ -116,7 +116,7 @@ async def test_without_keys_this_machine_is_served_by_its_loopback_names(local: 
         "0.0.0.0",
     ],
 )
-@pytest.mark.parametrize("path", ["/v1/sessions/s", "/livez", "/openapi.json"])
+@pytest.mark.parametrize("path", ["/v1/sessions/s", "/livez", "/metrics", "/openapi.json"])
 async def test_without_keys_no_other_host_is_served(local: Served, host: str, path: str) -> None:
     answer = await local.client.get(path, headers={"host": host})
     assert (answer.status_code, answer.json()["code"]) == (403, "host_refused")

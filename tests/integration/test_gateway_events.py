@@ -84,10 +84,7 @@ async def test_a_standby_and_the_swap_to_it_are_told(served: Served) -> None:
     start = await listener.next()
     assert start["status"] == 200
     assert (b"content-type", b"text/event-stream; charset=utf-8") in start["headers"]
-    ref = (await served.sessions.view("default", "s1")).ref
-    ticket = await served.sessions.begin_build("default", "s1", ref.incarnation, 20_000)
-    assert isinstance(ticket, BuildTicket)
-    await served.sessions.commit_build(ticket, summary())
+    ticket = await build(served)
     name, data = await listener.event()
     assert (name, data["session"], data["covers_to"]) == ("standby_ready", "s1", ticket.covers_to)
     await append(served, LONG, LONG)
@@ -95,6 +92,27 @@ async def test_a_standby_and_the_swap_to_it_are_told(served: Served) -> None:
     assert (name, data["swaps"]) == ("swapped", 1)
     listener.hang_up()
     await listener.task
+
+
+async def test_a_swap_is_told_before_the_standby_that_was_built_after_it_between_the_same_looks(served: Served) -> None:
+    await append(served, *[LONG] * 6)
+    await build(served)
+    before = await served.sessions.view("default", "s1")
+    await append(served, LONG, LONG)
+    await append(served, LONG)
+    await build(served)
+    now = await served.sessions.view("default", "s1")
+    assert (now.swaps, now.standby is not None) == (1, True)
+    told = [piece.split(b"\n")[0] for piece in event_calls._events(before, now)]
+    assert told == [b"event: swapped", b"event: standby_ready"]
+
+
+async def build(served: Served) -> BuildTicket:
+    ref = (await served.sessions.view("default", "s1")).ref
+    ticket = await served.sessions.begin_build("default", "s1", ref.incarnation, 20_000)
+    assert isinstance(ticket, BuildTicket), ticket
+    await served.sessions.commit_build(ticket, summary())
+    return ticket
 
 
 async def test_what_stands_already_is_told_at_once_and_an_erasure_ends_the_stream(served: Served) -> None:

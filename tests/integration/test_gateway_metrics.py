@@ -1,6 +1,6 @@
 """What the gateway counts of contexts and limits, and who may read it."""
 
-import hashlib
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from prefold.access import keyed_hash
 from prefold.gateway.credentials import KeyRing
 from prefold.gateway.guard import KeyGuard
 from prefold.gateway.metrics import note_served
@@ -111,16 +112,41 @@ def test_a_crossing_is_counted_by_what_it_met(crossed: bool, swapped: bool, stan
     assert since("prefold_swaps_total", result="ready") == swapped
 
 
-@pytest.mark.parametrize(("host", "without_key"), [("127.0.0.1", 200), ("0.0.0.0", 401)])
-async def test_away_from_loopback_metrics_want_a_key_where_there_are_any(
-    redis_url: str, tmp_path: Path, host: str, without_key: int
+def keyed(folder: Path, *keys: tuple[str, tuple[str, ...]]) -> tuple[KeyRing, Path]:
+    file, secret = folder / "keys", b"a secret of thirty-two bytes, say"
+    records = [
+        {"id": name, "tenant": "acme", "scopes": scopes, "hash": keyed_hash(secret, text_of(name).encode()).hex()}
+        for name, scopes in keys
+    ]
+    file.write_text(json.dumps({"version": 2, "keys": [{**one, "created": ""} for one in records], "quotas": {}}))
+    ring = KeyRing(file, secret=secret)
+    ring.load()
+    return ring, file
+
+
+def text_of(name: str) -> str:
+    return f"pf_{name}_" + "x" * 43
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "0.0.0.0"])
+async def test_where_there_are_keys_metrics_want_one_of_the_scope_admin_wherever_the_gateway_listens(
+    redis_url: str, tmp_path: Path, host: str
 ) -> None:
-    file = tmp_path / "keys"
-    file.write_text(f"acme {hashlib.sha256(b'the-key').hexdigest()}\n")
-    keys = KeyRing(file)
-    keys.load()
+    keys, file = keyed(tmp_path, ("whole", ("admin",)), ("most", ("append", "read", "erase")))
     async with served_gateway(redis_url, guard=KeyGuard(keys), host=host, api_keys_file=file) as served:
-        assert (await served.client.get("/metrics")).status_code == without_key
+        for foreign in ({}, {"host": "evil.example"}):  # as through a proxy on this machine
+            assert (await served.client.get("/metrics", headers=foreign)).status_code == 401
+        statuses = {
+            name: (
+                await served.client.get("/metrics", headers={"authorization": f"Bearer {text_of(name)}"})
+            ).status_code
+            for name in ("most", "whole")
+        }
+        assert statuses == {"most": 403, "whole": 200}
         assert (await served.client.get("/livez")).status_code == 200
-        with_key = await served.client.get("/metrics", headers={"authorization": "Bearer the-key"})
-        assert with_key.status_code == 200
+
+
+async def test_without_keys_metrics_are_this_machines(served: Served) -> None:
+    assert (await served.client.get("/metrics")).status_code == 200
+    refused = await served.client.get("/metrics", headers={"host": "evil.example"})
+    assert refused.json()["code"] == "host_refused"

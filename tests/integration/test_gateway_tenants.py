@@ -49,8 +49,16 @@ class House:
         return connection
 
 
+@pytest.fixture(scope="module", autouse=True)
+def quiet() -> Iterator[None]:
+    """The logs of this process are not the command's to set up."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("prefold.keys.main.configure_logging", lambda *_: None)
+        yield
+
+
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
+def house(tmp_path_factory: pytest.TempPathFactory, quiet: None) -> Iterator[House]:
     folder = tmp_path_factory.mktemp("tenants")
     keys, secret = folder / "keys.json", folder / "keys.secret"
     flags = ["--api-keys-file", str(keys), "--api-keys-secret-file", str(secret)]

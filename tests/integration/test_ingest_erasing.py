@@ -26,6 +26,12 @@ WORDS = f'{{"id":"w","role":"user","content":"{SECRET}"}}'
 BROKEN = f'{{"role":"user","content":"{SECRET}"}}'
 
 
+@pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logs of this process are not the command's to set up."""
+    monkeypatch.setattr("prefold.deadletters.main.configure_logging", lambda *_: None)
+
+
 @pytest.fixture
 async def served(redis_url: str) -> AsyncIterator[Served]:
     async with served_gateway(redis_url) as running:

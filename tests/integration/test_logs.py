@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from prefold.audit import AuditEntry, read_audit
+from prefold.audit import AuditEntry, parse_entry, read_audit
 from tests.support.sources import ROOT
 
 CODE = """
@@ -118,6 +118,44 @@ def test_the_command_of_the_page_on_restores_finds_the_audit_log_among_the_logs(
     subprocess.run(["sh", "-c", command], cwd=tmp_path, check=True, timeout=30)
     [entry] = read_audit(tmp_path / "audit.jsonl")
     assert isinstance(entry, AuditEntry) and entry.action == "session_erased" and entry.subject["session"] == "s-1"
+
+
+def test_a_key_is_all_that_its_command_prints_when_the_audit_file_cannot_be_written(tmp_path: Path) -> None:
+    names = {
+        "PREFOLD_API_KEYS_FILE": "keys",
+        "PREFOLD_API_KEYS_SECRET_FILE": "secret",
+        "PREFOLD_AUDIT_FILE": "no/audit",
+    }
+    env = os.environ | {name: str(tmp_path / path) for name, path in names.items()}
+
+    def keys(*words: str) -> "subprocess.CompletedProcess[str]":
+        command = [sys.executable, "-m", "prefold.cli.main", "keys", *words]
+        return subprocess.run(command, capture_output=True, text=True, env=env, timeout=30, check=True)
+
+    keys("init")
+    done = keys("create", "--tenant", "acme", "--scopes", "read")
+    assert re.fullmatch(r"pf_[^\s]+\n", done.stdout)
+    logged = [json.loads(line) for line in done.stderr.splitlines() if line.startswith("{")]
+    assert [(event["event"], event["action"]) for event in logged] == [("audit_unwritten", "key_created")]
+    entry = parse_entry(json.dumps(logged[0]).encode())
+    assert entry is not None and entry.tenant == "acme", "it can be added to the audit log as it is"
+
+
+def test_the_folder_is_all_that_a_backup_prints_when_the_audit_file_cannot_be_written(
+    tmp_path: Path, redis_url: str
+) -> None:
+    (tmp_path / "vectors").mkdir()
+    command = [sys.executable, str(ROOT / "deploy" / "backup" / "backup.py"), str(tmp_path / "backups")]
+    done = subprocess.run(
+        [*command, "--sessions", redis_url, "--vectors-dir", str(tmp_path / "vectors")],
+        env=os.environ | {"PREFOLD_AUDIT_FILE": str(tmp_path / "no" / "audit")},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stdout.splitlines() == [str(path) for path in (tmp_path / "backups").iterdir()]
+    assert '"audit_unwritten"' in done.stderr
 
 
 def test_the_level_is_set_by_a_variable() -> None:

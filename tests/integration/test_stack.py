@@ -109,6 +109,7 @@ def test_the_session_server_is_as_promised_and_the_queue_keeps_nothing(
             "lazyfree-lazy-server-del": "yes",
             "lazyfree-lazy-expire": "yes",
             "lazyfree-lazy-user-del": "yes",
+            "stream-node-max-bytes": "8192",
         }
         assert sessions.config_get(*promised) == promised
         assert queue.config_get("appendonly", "save") == {"appendonly": "no", "save": ""}

@@ -69,7 +69,7 @@ def ends_at(key: bytes, queue_url: str, redis_url: str) -> None:
         before = terminal.settings()
         wait_until("the picture stands", lambda: terminal.has_shown(b"q or Ctrl-C ends"), timeout=40)
         assert b"events" in terminal.shown
-        assert b"gateways do not give /metrics" in terminal.shown
+        assert b"gateway http://127.0.0.1:9/metrics: no answer" in terminal.shown
         assert terminal.settings() != before, "keys come one by one"
         os.write(terminal.master, key)
         assert terminal.process.wait(20) == 0

@@ -40,6 +40,20 @@ def compose() -> dict[str, Any]:
     return loaded
 
 
+@cache
+def compose_with_a_way_out() -> dict[str, Any]:
+    """Networks of each service of ours with ``compose.out.yaml`` beside it: Compose puts lists together."""
+    added = yaml.safe_load((DEPLOY / "compose.out.yaml").read_text("utf-8"))["services"]
+    ours = {name: one for name, one in compose()["services"].items() if "build" in one}
+    assert added.keys() <= ours.keys()
+    return {name: {*one["networks"], *added.get(name, {}).get("networks", [])} for name, one in ours.items()}
+
+
+def component(name: str) -> dict[str, Any]:
+    """A kustomization below ``kubernetes/``."""
+    return _kustomization(name)
+
+
 def users(folder: Path) -> Path:
     """What ``make_users.py`` makes."""
     make_users([str(folder), "--direct=acme", "--ingest=acme"])
@@ -70,7 +84,9 @@ def in_compose(made: Path) -> Iterator[Started]:
         for file in service.get("env_file", []):
             environment |= of_file(made / Path(file).name)
         environment |= {
-            key: _DEFAULT.sub(r"\g<value>", str(one)) for key, one in service.get("environment", {}).items()
+            key: _DEFAULT.sub(r"\g<value>", str(one))
+            for key, one in service.get("environment", {}).items()
+            if one is not None  # given only where whoever starts it has it
         }
         is_ours = service["image"].startswith("prefold-")
         yield Started(f"compose {name}", " ".join(service["command"]) if is_ours else name, environment)

@@ -67,9 +67,9 @@ class _Server(ThreadingHTTPServer):
 
 
 @contextmanager
-def collecting() -> Iterator[Collector]:
-    """A collector on a free port, in threads of this process."""
-    with _Server(("127.0.0.1", 0), _Receiver) as server:
+def collecting(port: int = 0) -> Iterator[Collector]:
+    """A collector on that port (0: a free one), in threads of this process."""
+    with _Server(("127.0.0.1", port), _Receiver) as server:
         server.collector = Collector(f"http://127.0.0.1:{server.server_port}")
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()

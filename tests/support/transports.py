@@ -16,6 +16,9 @@ class Way(Protocol):
 
     name: str
 
+    @property
+    def client(self) -> AsyncPrefold | Prefold: ...
+
     def call(self, method: str, *arguments: Any, **options: Any) -> Any: ...
     def publish(self, session: str, turns: list[Mapping[str, Any]]) -> list[Any]:
         """Through an append buffer: for each turn its answer, or the error that came out of its ticket."""

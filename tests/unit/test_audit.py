@@ -10,6 +10,12 @@ import pytest
 from structlog.testing import capture_logs
 
 from prefold.audit import ACTIONS, AuditEntry, AuditLog, BrokenLine, parse_entry, read_audit
+from prefold.telemetry.metrics import exposition
+from tests.support.metrics import Scrape
+
+
+def unwritten() -> float:
+    return Scrape(exposition().decode()).value("prefold_audit_unwritten_total")
 
 
 def entries_of(path: Path) -> list[AuditEntry]:
@@ -85,8 +91,10 @@ def test_without_a_file_it_is_an_event_of_the_log() -> None:
 
 
 def test_what_cannot_be_written_is_done_all_the_same_and_stands_in_the_log(tmp_path: Path) -> None:
+    before = unwritten()
     with capture_logs() as events:
         AuditLog(tmp_path, role="gateway").note("session_erased", tenant="ann", subject={"session": "s1"})
+    assert unwritten() == before + 1
     [event] = events
     assert (event["event"], event["log_level"], event["subject"]) == ("audit_unwritten", "error", {"session": "s1"})
 

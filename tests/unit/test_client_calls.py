@@ -178,7 +178,12 @@ def test_a_session_name_that_no_path_can_carry_is_refused_here(
     assert gateway.requests == []
 
 
-@pytest.mark.parametrize("content", ["\ud800", [{"type": "text", "text": float("nan")}]])
+NESTED: list[Any] = []
+for _ in range(100_000):
+    NESTED = [NESTED]
+
+
+@pytest.mark.parametrize("content", [{1, 2}, [{"type": "text", "text": float("nan")}], NESTED], ids=type)
 def test_content_that_is_no_json_is_refused_before_anything_is_sent(
     gateway: FakeGateway, call: Caller, content: Any
 ) -> None:

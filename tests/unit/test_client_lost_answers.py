@@ -63,6 +63,11 @@ def test_a_guarded_write_that_somebody_else_came_before_stays_a_conflict(now: ht
         client.put_state("s", {"goal": "Ship"}, if_version=4)
 
 
+def test_a_guarded_write_by_a_key_that_may_not_look_stays_a_conflict() -> None:
+    with client_of(LostWrite(problem(403, "scope_missing"))) as client, pytest.raises(ConflictError):
+        client.put_state("s", {"goal": "Ship"}, if_version=4)
+
+
 def test_a_conflict_at_the_first_attempt_is_one_whatever_the_state_says() -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         return state(5, {"goal": "Ship"}) if request.method == "GET" else problem(412, "version_conflict")

@@ -20,6 +20,7 @@ from prefold.config.settings import (
     VectorSettings,
     check_summarizer,
 )
+from prefold.dispatcher.settings import DispatcherSettings
 from prefold.errors import ConfigurationError
 from prefold.stack.settings import StackSettings
 
@@ -90,6 +91,23 @@ def test_a_wrong_value_is_refused_by_the_name_of_its_variable(flag: str, value: 
         load(flag, value)
     assert refusal.value.field == variable
     assert variable in refusal.value.detail
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"),
+    [("acme,be ta", "'be ta'"), ("acme,,beta", "an empty text"), ("acme, -x", "'-x'"), ("a" * 129, f"'{'a' * 60}'")],
+)
+def test_a_tenant_that_is_no_name_is_said_in_words(given: str, wrong: str) -> None:
+    with pytest.raises(ConfigurationError) as caught:
+        load_settings(DispatcherSettings, ["--ingest-tenants", given], prog="prefold dispatcher")
+    assert str(caught.value).startswith(f"PREFOLD_INGEST_TENANTS: {wrong} is no name of a tenant: 1 to 128 of A-Z")
+
+
+def test_tenants_of_ingest_streams_are_named_once_each_and_none_is_nobody() -> None:
+    names = [
+        DispatcherSettings(ingest_tenants=given).ingest_names for given in ("acme, b+1@x ,acme", "none", "a" * 128)
+    ]
+    assert names == [("acme", "b+1@x"), (), ("a" * 128,)]
 
 
 def test_all_wrong_values_are_named_at_once() -> None:

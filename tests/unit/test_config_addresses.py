@@ -23,6 +23,12 @@ class Places(RedisSettings, QueueSettings, DataDirSettings):
 
 
 @pytest.fixture(autouse=True)
+def quiet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The logs of this process are not the command's to set up."""
+    monkeypatch.setattr("prefold.deadletters.main.configure_logging", lambda *_: None)
+
+
+@pytest.fixture(autouse=True)
 def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("PREFOLD_REDIS_URL", "PREFOLD_QUEUE_URL"):
         monkeypatch.delenv(name, raising=False)

@@ -12,6 +12,8 @@ from prefold.access import mark_of, parse_key_file
 from prefold.errors import ConfigurationError, UnauthenticatedError
 from prefold.gateway.callers import Caller
 from prefold.gateway.credentials import KeyRing
+from prefold.telemetry.metrics import exposition
+from tests.support.metrics import Scrape
 
 
 def digest_of(key: str) -> str:
@@ -281,6 +283,31 @@ def test_a_half_written_or_foreign_file_changes_nothing(tmp_path: Path) -> None:
             assert keys.caller_of(f"Bearer {FIRST}").tenant == "ann"
     with pytest.raises(UnauthenticatedError):  # an empty file is whole: it has no keys
         keys.caller_of(f"Bearer {FIRST}")
+
+
+def test_it_is_told_how_long_a_revocation_may_not_be_in_force(tmp_path: Path) -> None:
+    path, clocks = tmp_path / "keys", Clocks()
+    keyed(path, record_of(FIRST))
+    keys, whole = clocks.ring(path), path.read_text()
+    stamp = path.stat().st_mtime_ns
+
+    def is_unusable() -> float:
+        clocks.pass_seconds(5)
+        keys.refresh()
+        return Scrape(exposition().decode()).value("prefold_key_file_unusable")
+
+    foreign = json.dumps({"version": 2, "secret": "of another", "keys": [record_of(SECOND)], "quotas": {}})
+    assert is_unusable() == 0
+    for text in (whole[: len(whole) // 2], foreign):
+        change(path, text)
+        assert [is_unusable(), is_unusable()] == [1, 1]
+        change(path, whole)
+        assert is_unusable() == 0
+    path.rename(tmp_path / "away")
+    assert is_unusable() == 1
+    (tmp_path / "away").rename(path)  # as it was read before, to the stamp
+    assert path.stat().st_mtime_ns > stamp
+    assert is_unusable() == 0
 
 
 def test_one_among_thousands_of_a_tenant_is_found_like_the_only_one(tmp_path: Path) -> None:

@@ -56,7 +56,7 @@ def test_what_was_erased_since_the_backup_is_found_once_each_in_order_over_all_f
         ("session", "acme", ("s",)),
         ("fact", "beta", ("bo", "f1")),
     ]
-    assert (found.earlier, found.broken) == (1, ())
+    assert (found.earlier, found.entries, found.broken) == (1, 8, ())
     assert len(erasures_since([first, second], None).erasures) == 5
 
 
@@ -148,6 +148,25 @@ def test_a_gateway_that_wants_keys_gets_the_flag_named(keys: dict[str, str], tol
     assert "401 unauthenticated" in outcome.why
     assert told in outcome.why
     assert "--keys" in outcome.why
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [("", 1), ("\n", 1), ('{"event":"gateway_ready"}\n', 1), (None, 0)],
+    ids=["empty", "blank", "no log of that kind", "entries without an erasure"],
+)
+def test_files_without_any_entry_are_no_proof_that_nothing_was_erased(
+    text: str | None, code: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.write_text(text or "")
+    second.touch()
+    if text is None:
+        written(first, (1, "key_created", "acme", {"key": "k1"}))
+    for more in ([], ["--dry-run"]):
+        words = [str(first), str(second), "--all", "--ignore-broken", "--url", "http://127.0.0.1:9", *more]
+        assert prefold(["reapply-erasures", *words]) == code
+        assert ("no audit entry in these files" in capsys.readouterr().err) == bool(code)
 
 
 def test_a_dry_run_tells_and_calls_nobody(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 from redis.exceptions import NoPermissionError
 from rich.console import Console
 
+from prefold.config.addresses import Addresses
 from prefold.errors import ConfigurationError, UnavailableError
 from prefold.status.frame import Frame
 from prefold.status.gateways import GatewayCounts, counts_of, sums_of
@@ -19,10 +20,11 @@ from prefold.status.look import Look, Looker, QueueState, Store
 from prefold.status.main import top
 from prefold.status.report import as_json, as_text
 from prefold.status.sessions import Seen, Walk
-from prefold.status.settings import StatusSettings
+from prefold.status.settings import StatusSettings, metrics_urls, with_running
 from prefold.status.troubles import troubles_of
 from prefold.storage.backlog import DueBacklog, EventBacklog
 from prefold.storage.fullness import Fullness
+from prefold.storage.ingest import Waiting
 
 NOW_MS = 1_000_000
 
@@ -38,13 +40,19 @@ def seen(*found: Fullness) -> Seen:
 
 
 def store(
-    *, event_age: float = 0, due_age: float = 0, letters: Mapping[str, int] | None = None, unread: int = 0
+    *,
+    event_age: float = 0,
+    due_age: float = 0,
+    letters: Mapping[str, int] | None = None,
+    unread: int = 0,
+    ingest: Sequence[Waiting] = (),
 ) -> Store:
     return Store(
         now_ms=NOW_MS,
         events=EventBacklog(unread, 0, NOW_MS - int(event_age * 1000), 1),
         due=DueBacklog({"embed": 3}, NOW_MS - int(due_age * 1000), 2),
         letters=letters or {},
+        ingest=tuple(ingest),
     )
 
 
@@ -88,6 +96,14 @@ def test_without_a_crossing_there_is_no_ratio() -> None:
         ({"store": store(event_age=61)}, "an event waits for 61 s"),
         ({"store": store(due_age=301)}, "overdue for 301 s"),
         ({"store": store(letters={"compact": 2})}, "2 pieces of work were set aside"),
+        (
+            {"store": store(ingest=[Waiting("acme", 3, NOW_MS - 61_000)])},
+            "turns of acme wait in its ingest stream for 61 s",
+        ),
+        (
+            {"store": store(ingest=[Waiting("acme", 0, 0, is_stream=False)])},
+            "ingest stream of acme is a key of another type",
+        ),
         ({"queues": (QueueState("memory", 0, 0),)}, "nobody serves the queue memory"),
         ({"gateways": GatewayCounts(1, 1, over_limit_reads=1)}, "1 contexts were served over their limit"),
         ({"store": None, "away": ("sessions redis://x: does not answer",)}, "does not answer"),
@@ -100,6 +116,15 @@ def test_what_is_wrong_is_said_with_what_to_do(changed: dict[str, object], word:
     assert word in trouble
     assert as_text(found).splitlines()[-1] == "1 not as it should be"
     assert json.loads(as_json(found))["troubles"] == [trouble]
+
+
+def test_ingest_streams_have_a_line_while_anything_waits() -> None:
+    streams = [Waiting("acme", 3, NOW_MS - 1_500), Waiting("beta", 1, NOW_MS + 5), Waiting("done", 0, 0)]
+    found = look(store=store(ingest=streams))
+    assert "ingest      4 entries wait, of 2 tenants; the oldest 1.5 s" in as_text(found)
+    assert json.loads(as_json(found))["ingest"] == {"entries": 4, "oldest_seconds": 1.5}
+    assert "ingest" not in as_text(look())
+    assert troubles_of(found) == []
 
 
 def test_what_is_late_by_moments_is_well() -> None:
@@ -186,6 +211,32 @@ async def test_a_page_that_tells_no_metrics_is_no_answer() -> None:
     async with httpx.AsyncClient(transport=transport) as client:
         counts = await counts_of(client, [f"http://gateway{path}" for path in pages])
     assert (counts.asked, counts.answered, counts.limit_crossings) == (3, 1, 2)
+    assert [one.partition(": ")[2] for one in counts.away] == ["200, and no metrics: this is no gateway"] * 2
+
+
+async def test_a_gateway_that_gives_no_metrics_is_named_with_what_it_answered() -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.host == "away":
+            raise httpx.ConnectError("refused")
+        return httpx.Response(int(request.url.host.removeprefix("gives-")))
+
+    urls = ["http://gives-401:7077", "http://gives-503", "http://ann:secret@away"]
+    async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as client:
+        wants_key, fails, away = (await counts_of(client, urls)).away
+    assert wants_key.startswith("gateway http://gives-401:7077/metrics: 401; let PREFOLD_GATEWAY_URL name its probe")
+    assert fails == "gateway http://gives-503/metrics: 503"
+    assert away == "gateway http://********@away/metrics: no answer (ConnectError)"
+
+
+def test_the_probe_of_a_running_stack_is_asked_unless_a_gateway_is_named(tmp_path: Path) -> None:
+    unset = StatusSettings(data_dir=tmp_path)
+    assert metrics_urls(with_running(unset)) == ("http://127.0.0.1:7077",)
+    found = Addresses("redis://s", "redis://q", "http://v", None, "http://127.0.0.1:1", "http://127.0.0.1:2")
+    found.write(tmp_path)
+    assert metrics_urls(with_running(unset)) == ("http://127.0.0.1:2",)
+    named = StatusSettings(data_dir=tmp_path, gateway_url="http://one, http://two/")
+    assert metrics_urls(with_running(named)) == ("http://one", "http://two")
+    assert with_running(named).redis_url == "redis://s"
 
 
 class Refusing:

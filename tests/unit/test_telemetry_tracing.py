@@ -1,16 +1,20 @@
 """Traces that are off cost nothing; those that are on carry no message of an error."""
 
 import re
+import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import pytest
+import structlog
+from structlog.testing import capture_logs
 
 from prefold.config.settings import ProbeSettings
 from prefold.errors import ConfigurationError
-from prefold.telemetry import tracing
+from prefold.telemetry import exporting, tracing
 from prefold.telemetry.tracing import ids_of, is_on, note, span, traceparent, turns_stored
 from tests.support.otlp import Collector, collecting
 from tests.support.waiting import wait_until
@@ -118,6 +122,38 @@ def test_a_collector_that_is_away_holds_up_nobody() -> None:
     with tracing.tracing("gateway", ProbeSettings(OTEL_EXPORTER_OTLP_ENDPOINT="http://127.0.0.1:9")), span("a"):
         pass
     assert time.monotonic() - began < 5
+
+
+def test_a_collector_that_goes_away_and_comes_back_is_told_of_once_each(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for thread in threading.enumerate():  # of other tests, whose collector was away
+        if thread.name == "last spans":
+            thread.join(10)
+    monkeypatch.setattr(exporting, "log", structlog.get_logger())  # one that was used before is not captured
+    with capture_logs() as events, socket.socket() as kept:
+        kept.bind(("127.0.0.1", 0))
+        port = kept.getsockname()[1]
+        with tracing.tracing("gateway", ProbeSettings(OTEL_EXPORTER_OTLP_ENDPOINT=f"http://127.0.0.1:{port}")):
+
+            def send(name: str) -> None:
+                with span(name):
+                    pass
+                assert tracing._tracing is not None
+                tracing._tracing._provider.force_flush()
+
+            for name in ("first", "second"):
+                send(name)
+            kept.close()
+            with collecting(port) as collector:
+                for name in ("third", "fourth"):
+                    send(name)
+                assert [one.name for one in collector.arrived] == ["third", "fourth"]
+    told = [event for event in events if event["event"].startswith("traces_")]
+    assert [event["event"] for event in told] == ["traces_unsent", "traces_sent_again"]
+    assert "refused" in told[0]["reason"]
+    assert told[1]["dropped"] == 2
+    assert [record for record in caplog.records if record.name.startswith("opentelemetry")] == []
 
 
 def test_a_process_says_what_is_missing_when_opentelemetry_is_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:

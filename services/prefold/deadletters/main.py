@@ -25,6 +25,7 @@ _REPLY_TIMEOUT = timedelta(seconds=5)
 def main(argv: Sequence[str]) -> int:
     """0 when it could be done, also when there was nothing to do. Raises ``UnavailableError``."""
     arguments = parse_arguments(argv)
+    configure_logging("dead-letters", arguments.settings)
     letters = asyncio.run(_do(arguments))
     _note(arguments, letters)
     shown = _as_json if arguments.is_json else _in_full if arguments.action == "show" else _in_a_line
@@ -41,8 +42,6 @@ def _note(arguments: DeadLetterArguments, letters: Sequence[Letter]) -> None:
     action = done.get(arguments.action)
     if action is None:
         return
-    if arguments.settings.audit_file is None:
-        configure_logging("dead-letters", arguments.settings)
     audit = AuditLog(arguments.settings.audit_file, role="dead-letters")
     for letter in letters:
         subject = {"kind": letter.kind, "session": letter.session}

@@ -59,8 +59,10 @@ class IngestOptions:
 class _Turn:
     """What is known of one tenant's stream."""
 
+    outage: Outage
     not_before: float = 0.0
-    outage: Outage = field(default_factory=lambda: Outage("ingest"))
+    is_stream: bool = True
+    """False: the key was of another type at the last look."""
     letters_looked_at: float = 0.0
     faults: dict[str, int] = field(default_factory=dict)
     """By entry: passes in which something broke on it that nobody expected."""
@@ -89,7 +91,7 @@ class Ingest:
         self._load_counter = counter
         self._options = options
         self._clock = clock
-        self._turns = {tenant: _Turn() for tenant in options.tenants}
+        self._turns = {tenant: _Turn(Outage("ingest", tenant=tenant)) for tenant in options.tenants}
         self._places = asyncio.Semaphore(options.at_once)
         self._looks = Outage("ingest")
         self.entries_applied = 0
@@ -117,7 +119,17 @@ class Ingest:
         except (TransientError, RedisError, OSError) as error:
             await self._looks.wait(error, stop)
             return []
-        return [tenant for tenant, length in zip(idle, lengths, strict=True) if length or self._is_stale(tenant)]
+        for tenant, length in zip(idle, lengths, strict=True):
+            self._note_type(tenant, is_stream=length is not None)
+        known = [(tenant, length) for tenant, length in zip(idle, lengths, strict=True) if length is not None]
+        return [tenant for tenant, length in known if length or self._is_stale(tenant)]
+
+    def _note_type(self, tenant: str, *, is_stream: bool) -> None:
+        """Who may write a tenant's keys can make its stream something else: that is told once, and holds up nobody else."""
+        turn = self._turns[tenant]
+        if turn.is_stream and not is_stream:
+            log.warning("ingest_unreadable", tenant=tenant)
+        turn.is_stream = is_stream
 
     def _is_stale(self, tenant: str) -> bool:
         since = self._clock() - self._turns[tenant].letters_looked_at

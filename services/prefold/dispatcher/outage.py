@@ -28,8 +28,9 @@ async def stopped_within(stop: asyncio.Event, wait: timedelta) -> bool:
 class Outage:
     """One loop's trouble: said once when it begins and once when it is over, with growing waits in between."""
 
-    def __init__(self, loop: str) -> None:
-        self._loop = loop
+    def __init__(self, loop: str, *, tenant: str | None = None) -> None:
+        """``tenant``: whose work alone it is."""
+        self._about = {"loop": loop} if tenant is None else {"loop": loop, "tenant": tenant}
         self._since: float | None = None
         self._failures = 0
 
@@ -42,7 +43,7 @@ class Outage:
         if self._since is None:
             self._since = time.monotonic()
             told = place_of(error) if is_bug else str(error)  # what a bug says may quote somebody
-            log.warning("dispatcher_unavailable", loop=self._loop, error=told, exc_info=error if is_bug else None)
+            log.warning("dispatcher_unavailable", **self._about, error=told, exc_info=error if is_bug else None)
         longest = min(_FIRST_WAIT_SECONDS * 2 ** min(self._failures, 10), _LONGEST_WAIT_SECONDS)
         self._failures += 1
         wait_seconds: float = longest * random.uniform(0.5, 1)  # noqa: S311 (jitter)
@@ -52,6 +53,6 @@ class Outage:
         """The loop's work succeeds (again)."""
         if self._since is None:
             return
-        log.info("dispatcher_available", loop=self._loop, outage_seconds=round(time.monotonic() - self._since, 3))
+        log.info("dispatcher_available", **self._about, outage_seconds=round(time.monotonic() - self._since, 3))
         self._since = None
         self._failures = 0

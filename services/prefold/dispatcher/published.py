@@ -40,7 +40,12 @@ def read_entry(entry: IngestEntry, counter: TokenCounter, limits: TurnLimits) ->
     if fields[b"v"] != _VERSION:
         raise InvalidInputError("this version of the entry's form is not known", code="unknown_version", field="v")
     session = check_name(fields[b"session"].decode("utf-8", "replace"), "session")
-    return Published(entry, session, prepare_published(fields[b"turn"], counter, limits))
+    try:
+        return Published(entry, session, prepare_published(fields[b"turn"], counter, limits))
+    except RefusedError as error:
+        if error.field == "body":  # as it is called over HTTP
+            error.field = "turn"
+        raise
 
 
 def session_of_entry(entry: IngestEntry) -> str:

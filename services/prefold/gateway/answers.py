@@ -87,12 +87,10 @@ class ForkOrigin(Struct, frozen=True, kw_only=True):
     at_seq: Count
 
 
-class SessionAnswer(Struct, frozen=True, kw_only=True):
-    """A session as it stands."""
+class SessionWritten(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A session's numbers: all that a write tells a key without the scope ``read``."""
 
     session: str
-    user: str | None
-    model: str | None
     limits: Limits
     head_seq: Count
     version: Count
@@ -110,17 +108,11 @@ class SessionAnswer(Struct, frozen=True, kw_only=True):
     resting_until_tokens: Count | None
     """Builds gained nothing, so none begins before ``tokens.log`` is so many; ``null``: builds as usual."""
     soft_threshold: SoftThreshold
-    shared_prefix: SharedPrefixState | None
-    """``null``: off."""
     usage: SummaryUsage
     limit_crossings: Count
     ready_crossings: Count
     """How many of them found a standby ready."""
     embedded_to: Count
-    system: str | None
-    tools: list[Any] | None
-    metadata: dict[str, Any] | None
-    forked_from: ForkOrigin | None
     close_after_seconds: Count
     closed_at: str | None
     """When it was closed; ``null``: it is open. A turn opens it again."""
@@ -130,6 +122,19 @@ class SessionAnswer(Struct, frozen=True, kw_only=True):
     proposals: Proposals
     created_at: str
     updated_at: str
+
+
+class SessionAnswer(SessionWritten, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """A session as it stands."""
+
+    user: str | None
+    model: str | None
+    shared_prefix: SharedPrefixState | None
+    """``null``: off."""
+    system: str | None
+    tools: list[Any] | None
+    metadata: dict[str, Any] | None
+    forked_from: ForkOrigin | None
 
 
 class LoggedTurn(Struct, frozen=True, kw_only=True):

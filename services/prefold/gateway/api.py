@@ -42,14 +42,14 @@ class Calls:
     health: HealthCalls
 
 
-def operations_of(calls: Calls, *, metrics_need_key: bool = False) -> list[Operation]:
+def operations_of(calls: Calls) -> list[Operation]:
     """The whole table."""
     return [
         *_conversation_operations(calls),
         *_change_operations(calls.changes),
         *memory_operations(calls.memory),
         *_tenant_operations(calls),
-        *_health_operations(calls, metrics_need_key),
+        *_health_operations(calls.health),
     ]
 
 
@@ -110,7 +110,7 @@ def _conversation_operations(calls: Calls) -> list[Operation]:
             _SESSION,
             "Create the session, or change what the body names",
             calls.sessions.put,
-            {200: answers.SessionAnswer},
+            {200: answers.SessionAnswer | answers.SessionWritten},
             body=answers.SessionBody,
             refusals=(*_BODY_REFUSALS, 409),
             grows=True,
@@ -154,7 +154,7 @@ def _change_operations(changes: ChangeCalls) -> list[Operation]:
             f"{_SESSION}/fork",
             "Begin a new session with the turns up to one; repeating is safe",
             changes.fork,
-            {201: answers.SessionAnswer},
+            {201: answers.SessionAnswer | answers.SessionWritten},
             body=change_answers.ForkBody,
             refusals=(*_BODY_REFUSALS, 404, 409, 410),
             grows=True,
@@ -208,8 +208,7 @@ def _tenant_operations(calls: Calls) -> list[Operation]:
     ]
 
 
-def _health_operations(calls: Calls, metrics_need_key: bool) -> list[Operation]:
-    health = calls.health
+def _health_operations(health: HealthCalls) -> list[Operation]:
     probe: Mapping[int, object] = {200: answers.Health, 503: answers.Health}
     return [
         Operation("GET", "/livez", "The process serves requests", health.livez, {200: answers.Health}, public=True),
@@ -217,10 +216,9 @@ def _health_operations(calls: Calls, metrics_need_key: bool) -> list[Operation]:
         Operation(
             "GET",
             "/metrics",
-            "Counts in Prometheus' text format; without a key only on loopback and on the probe's port",
+            "Counts in Prometheus' text format; the probe's port tells them without a key",
             health.metrics,
             {200: str},
-            public=not metrics_need_key,
             scope="admin",
         ),
         Operation("GET", "/openapi.json", "This description", health.openapi, {200: dict}, public=True),

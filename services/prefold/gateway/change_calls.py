@@ -31,7 +31,7 @@ from prefold.gateway.change_answers import (
 from prefold.gateway.exchange import Exchange
 from prefold.gateway.remains import remaining
 from prefold.gateway.rewriting import LogRewrites
-from prefold.gateway.session_calls import session_answer
+from prefold.gateway.session_calls import written_answer
 from prefold.gateway.settings import GatewaySettings
 from prefold.gateway.since import before_of, life_before
 from prefold.gateway.turn_calls import THREAD_FROM_BYTES, context_numbers
@@ -146,7 +146,7 @@ class ChangeCalls:
             if lease is not None:
                 await lease.recount(fork, stored)
             raise
-        return json_response(session_answer(made), 201)
+        return json_response(written_answer(made, may_read=exchange.may_read), 201)
 
     async def edit(self, exchange: Exchange) -> Response:
         """Replace what a turn says."""

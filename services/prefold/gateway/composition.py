@@ -13,7 +13,6 @@ from prefold.access import secret_of
 from prefold.audit import AuditLog
 from prefold.cli.main import version
 from prefold.config.addresses import naming_address
-from prefold.config.settings import is_loopback
 from prefold.facts import FactBook
 from prefold.gateway.admission import Admission
 from prefold.gateway.api import Calls, operations_of
@@ -151,8 +150,7 @@ def application(settings: GatewaySettings, parts: Collaborators) -> Door:
         events=EventCalls(sessions, parts.guard, stopping),
         health=HealthCalls(sessions.client, counter, metrics, lambda: document),
     )
-    must_have_key = settings.api_keys_file is not None and not is_loopback(settings.host)
-    table = OperationTable(operations_of(calls, metrics_need_key=must_have_key))
+    table = OperationTable(operations_of(calls))
     document = openapi_document(table.operations, version())
     admission = Admission(
         places=settings.requests_at_once,

@@ -8,8 +8,6 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import structlog
-
 from prefold.access import (
     MOST_KEY_BYTES,
     Allowances,
@@ -25,8 +23,6 @@ from prefold.errors import ConfigurationError, UnauthenticatedError
 from prefold.gateway.callers import Caller
 
 __all__ = ["KeyRing"]
-
-log = structlog.get_logger(__name__)
 
 _PLAIN_BUCKET_BYTES: Final = 4
 _NO_SECRET: Final = b"no secret is set, and no key is hashed under this"
@@ -106,9 +102,7 @@ class KeyRing:
             try:
                 self._take(self._file.content)
             except ConfigurationError as error:
-                log.error(
-                    "key_file_unusable", path=str(self._file.path), reason=str(error), kept="what was read before"
-                )
+                self._file.refuse(error)
 
     def _found(self, key: str) -> _Held | None:
         text = key.encode("utf-8", "surrogateescape")

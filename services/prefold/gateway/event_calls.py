@@ -92,10 +92,11 @@ class EventCalls:
 
 def _events(before: SessionView | None, now: SessionView) -> Iterator[bytes]:
     standby, known = now.standby, before.standby if before else None
-    if standby is not None and (known is None or known.covers_to != standby.covers_to):
-        yield _event("standby_ready", now, {"covers_to": standby.covers_to})
     if before is not None and now.swaps > before.swaps:
         yield _event("swapped", now, {"covers_to": now.covers_to, "swaps": now.swaps})
+    # Behind the swap: it used up the standby that was, so this one is for the context after it.
+    if standby is not None and (known is None or known.covers_to != standby.covers_to):
+        yield _event("standby_ready", now, {"covers_to": standby.covers_to})
     if now.degraded and not (before and before.degraded):
         yield _event("degraded", now, {})
 

@@ -43,6 +43,11 @@ class Exchange:
     entered: float | None = None
     """When it got its place."""
 
+    @property
+    def may_read(self) -> bool:
+        """Whether the caller may see what is stored; a write tells others its numbers only."""
+        return "read" in self.caller.scopes
+
     async def enter(self) -> None:
         """Waits for its place."""
         admission, queue, now = self.admission, self.queue, perf_counter()

@@ -24,6 +24,7 @@ from prefold.gateway.fact_answers import (
     FactChange,
     FactDeletedAnswer,
     FactsAnswer,
+    FactWritten,
     SourceBody,
 )
 from prefold.gateway.fact_vectors import FactVectors
@@ -93,7 +94,7 @@ class FactCalls:
         fact = await self._book.add(exchange.tenant, user, new, now_ms=now_ms)
         await self._check_again(exchange.tenant, user, body.sources, new.sources)
         await self._vectors.follow(exchange.tenant, user)
-        return json_response(fact_answer(fact, now_ms), 201)
+        return json_response(_written(exchange, fact, now_ms), 201)
 
     async def correct(self, exchange: Exchange) -> Response:
         """What the body names becomes so; the rest stays."""
@@ -103,7 +104,7 @@ class FactCalls:
         before = await self._found(exchange.tenant, user, name, now_ms)
         fact = await self._book.correct(exchange.tenant, user, name, _changed(before, body, now_ms), now_ms=now_ms)
         await self._vectors.follow(exchange.tenant, user)
-        return json_response(fact_answer(fact, now_ms))
+        return json_response(_written(exchange, fact, now_ms))
 
     async def delete(self, exchange: Exchange) -> Response:
         """The fact goes, with its vector, and is not learnt again."""
@@ -171,6 +172,11 @@ class FactCalls:
         exchange.query()
         raw = await exchange.body(most_bytes=_MOST_BYTES, within_seconds=self._body_seconds)
         return read_object(raw, _MOST_BYTES)
+
+
+def _written(exchange: Exchange, fact: Fact, now_ms: int) -> FactWritten:
+    """What a write tells of a fact: all of it, or which it is."""
+    return fact_answer(fact, now_ms) if exchange.may_read else FactWritten(id=fact.id)
 
 
 def _changed(before: Fact, body: FactChange, now_ms: int) -> NewFact:

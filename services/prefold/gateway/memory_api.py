@@ -41,6 +41,7 @@ def memory_operations(calls: MemoryCalls) -> list[Operation]:
 def _state_operations(calls: MemoryCalls) -> list[Operation]:
     state = calls.state
     answered = {200: state_answers.StateAnswer}
+    written = {200: state_answers.StateAnswer | state_answers.StateWritten}
     writing = (*_BODY_REFUSALS, 404, 409, 410, 412)
     return [
         Operation("GET", _STATE, "Read the pinned state", state.get, answered, refusals=(400, 404, 410, 422)),
@@ -49,7 +50,7 @@ def _state_operations(calls: MemoryCalls) -> list[Operation]:
             _STATE,
             "Replace the pinned state; over its cap it is refused, never cut",
             state.put,
-            answered,
+            written,
             body=PinnedState,
             headers=_IF_MATCH,
             refusals=writing,
@@ -61,7 +62,7 @@ def _state_operations(calls: MemoryCalls) -> list[Operation]:
             _STATE,
             "Change the pinned state by a JSON merge patch",
             state.patch,
-            answered,
+            written,
             body=state_answers.StatePatch,
             media=("application/json", "application/merge-patch+json"),
             headers=_IF_MATCH,
@@ -74,7 +75,7 @@ def _state_operations(calls: MemoryCalls) -> list[Operation]:
             _PROPOSAL,
             "Accept a proposal: it becomes an entry of the state",
             state.accept,
-            answered,
+            written,
             headers=_IF_MATCH,
             refusals=(400, 404, 409, 410, 412, 422),
             grows=True,
@@ -85,7 +86,7 @@ def _state_operations(calls: MemoryCalls) -> list[Operation]:
             _PROPOSAL,
             "Reject a proposal: it does not come again. Repeating is safe",
             state.reject,
-            answered,
+            written,
             headers=_IF_MATCH,
             refusals=(400, 404, 409, 410, 412, 422),
             scope="append",
@@ -128,7 +129,7 @@ def _fact_operations(calls: MemoryCalls) -> list[Operation]:
             _FACTS,
             "Add a fact, in the backend's own words",
             facts.add,
-            {201: fact_answers.FactAnswer},
+            {201: fact_answers.FactAnswer | fact_answers.FactWritten},
             body=fact_answers.FactBody,
             refusals=(*_BODY_REFUSALS, 409, 410),
             grows=True,
@@ -139,7 +140,7 @@ def _fact_operations(calls: MemoryCalls) -> list[Operation]:
             _FACT,
             "Correct a fact; what it was stays in its history",
             facts.correct,
-            {200: fact_answers.FactAnswer},
+            {200: fact_answers.FactAnswer | fact_answers.FactWritten},
             body=fact_answers.FactChange,
             refusals=(*_BODY_REFUSALS, 404, 409, 410),
             grows=True,

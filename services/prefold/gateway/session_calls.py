@@ -2,13 +2,14 @@
 
 from functools import partial
 
+from msgspec.structs import asdict
 from starlette.responses import Response
 
 from prefold.conversation.accepting import read_object
 from prefold.conversation.ids import check_name
 from prefold.errors import RefusedError
 from prefold.gateway import answers
-from prefold.gateway.answers import SessionAnswer, SessionBody
+from prefold.gateway.answers import SessionAnswer, SessionBody, SessionWritten
 from prefold.gateway.background import InBackground
 from prefold.gateway.bodies import convert, json_response, stored_json
 from prefold.gateway.exchange import Exchange
@@ -61,7 +62,7 @@ class SessionCalls:
             raise
         if options.proposals is not None or options.state_cap_tokens is not None:
             view = await self._settled(exchange.tenant, session)
-        return json_response(session_answer(view))
+        return json_response(written_answer(view, may_read=exchange.may_read))
 
     async def _settled(self, tenant: str, session: str) -> SessionView:
         """Once what is proposed stands in contexts or not, as the session's options have it now."""
@@ -81,12 +82,28 @@ class SessionCalls:
         return json_response(session_answer(await self._sessions.view(exchange.tenant, session)))
 
 
+def written_answer(view: SessionView, *, may_read: bool) -> SessionWritten:
+    """What a write tells of a session: all of it, or its numbers."""
+    return session_answer(view) if may_read else _numbers(view)
+
+
 def session_answer(view: SessionView) -> SessionAnswer:
     """The documented shape of a session."""
     return SessionAnswer(
-        session=view.ref.session,
+        **asdict(_numbers(view)),
         user=view.user or None,
         model=view.model or None,
+        shared_prefix=shared_prefix_of(view),
+        system=view.system or None,
+        tools=stored_json(view.tools),
+        metadata=stored_json(view.metadata),
+        forked_from=_origin(view),
+    )
+
+
+def _numbers(view: SessionView) -> SessionWritten:
+    return SessionWritten(
+        session=view.ref.session,
         limits=answers.Limits(
             hard_limit_tokens=view.hard_limit_tokens,
             soft_threshold_tokens=view.soft_threshold_tokens,
@@ -112,15 +129,10 @@ def session_answer(view: SessionView) -> SessionAnswer:
         last_build_error=view.last_build_error or None,
         resting_until_tokens=view.resting_until_tokens or None,
         soft_threshold=threshold_of(view),
-        shared_prefix=shared_prefix_of(view),
         usage=usage_of(view.usage),
         limit_crossings=view.limit_crossings,
         ready_crossings=view.ready_crossings,
         embedded_to=view.embedded_to,
-        system=view.system or None,
-        tools=stored_json(view.tools),
-        metadata=stored_json(view.metadata),
-        forked_from=_origin(view),
         close_after_seconds=view.close_after_seconds,
         closed_at=iso_time(view.closed_at_ms) if view.closed_at_ms else None,
         remembered_to=view.remembered_to,

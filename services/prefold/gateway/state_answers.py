@@ -39,14 +39,19 @@ class StateProposal(Struct, frozen=True, kw_only=True):
     """``applied``: it stands in contexts already, as marked user text; never in ``system`` before it is accepted."""
 
 
-class StateAnswer(Struct, frozen=True, kw_only=True):
-    """The pinned state as it stands. ``ETag`` is its version; a write with ``If-Match`` waits for no other's."""
+class StateWritten(Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The numbers of a pinned state: all that a write tells a key without the scope ``read``."""
 
     version: Count
     """Rises with each write of the state; 0: nothing was ever written."""
     tokens: Count
     """Raw tokens of its text in ``system``."""
     cap_tokens: Count
+
+
+class StateAnswer(StateWritten, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """The pinned state as it stands. ``ETag`` is its version; a write with ``If-Match`` waits for no other's."""
+
     state: PinnedState
     proposals: list[StateProposal]
     """Open ones, the oldest first."""

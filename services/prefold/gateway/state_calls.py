@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from msgspec.structs import asdict
 from starlette.responses import Response
 
 from prefold.conversation.accepting import read_object
@@ -13,12 +14,13 @@ from prefold.gateway.bodies import convert, json_response
 from prefold.gateway.exchange import MERGE_PATCH, Exchange
 from prefold.gateway.problems import HttpRefusalError
 from prefold.gateway.settings import GatewaySettings
-from prefold.gateway.state_answers import ProposalId, ProposalTurn, StateAnswer, StatePatch, StateProposal
+from prefold.gateway.state_answers import ProposalId, ProposalTurn, StateAnswer, StatePatch, StateProposal, StateWritten
 from prefold.pinned import (
     MOST_BODY_BYTES,
     Pinned,
     PinnedState,
     Proposal,
+    StateTooLongError,
     accepted,
     change_state,
     decode,
@@ -48,7 +50,7 @@ class StateCalls:
         session = check_name(exchange.path["session"], "session")
         exchange.query()
         stored = await self._sessions.read_state(exchange.tenant, session)
-        return _answer(stored, decode(stored.body))
+        return _answer(_shown(stored, decode(stored.body)))
 
     async def put(self, exchange: Exchange) -> Response:
         """Replace the state."""
@@ -93,8 +95,14 @@ class StateCalls:
             _check_version(wanted, stored.version)
             return change(pinned, stored, counter)
 
-        kept = await change_state(self._sessions, exchange.tenant, session, changed, forgets=forgets)
-        return _answer(kept, decode(kept.body))
+        try:
+            kept = await change_state(self._sessions, exchange.tenant, session, changed, forgets=forgets)
+        except StateTooLongError as error:
+            if exchange.may_read:
+                raise
+            raise _without_entries(error) from error
+        pinned = decode(kept.body)
+        return _answer(_shown(kept, pinned) if exchange.may_read else _numbers(kept, pinned))
 
 
 def _checked(document: dict[str, object], kind: type[T]) -> T:
@@ -149,20 +157,30 @@ def _check_version(wanted: bytes | None, version: int) -> None:
         raise HttpRefusalError(412, "version_conflict", f"the state has version {version} now", field="if-match")
 
 
-def _answer(stored: StoredState, pinned: Pinned) -> Response:
-    answer = StateAnswer(
-        version=stored.version,
-        tokens=pinned.tokens,
-        cap_tokens=stored.cap_tokens,
-        state=pinned.state,
-        proposals=[_shown(one) for one in pinned.proposals],
-    )
+def _without_entries(error: StateTooLongError) -> InvalidInputError:
+    """The refusal without the names of what is stored already."""
+    told = f"the state takes {error.tokens} tokens and may take {error.cap_tokens}"
+    refusal = InvalidInputError(told, code=error.code, field="body")
+    refusal.members = {"tokens": error.tokens, "cap_tokens": error.cap_tokens}
+    return refusal
+
+
+def _answer(answer: StateWritten) -> Response:
     response = json_response(answer)
-    response.headers["ETag"] = f'"{stored.version}"'
+    response.headers["ETag"] = f'"{answer.version}"'
     response.headers["Cache-Control"] = "private, no-cache"
     return response
 
 
-def _shown(one: Proposal) -> StateProposal:
+def _numbers(stored: StoredState, pinned: Pinned) -> StateWritten:
+    return StateWritten(version=stored.version, tokens=pinned.tokens, cap_tokens=stored.cap_tokens)
+
+
+def _shown(stored: StoredState, pinned: Pinned) -> StateAnswer:
+    proposals = [_proposal(one) for one in pinned.proposals]
+    return StateAnswer(**asdict(_numbers(stored, pinned)), state=pinned.state, proposals=proposals)
+
+
+def _proposal(one: Proposal) -> StateProposal:
     sources = [ProposalTurn(turn_id=source.turn_id, seq=source.seq) for source in one.sources]
     return StateProposal(id=one.id, field=one.field, value=one.value, sources=sources, status=one.status)

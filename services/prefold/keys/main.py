@@ -22,8 +22,7 @@ def main(argv: Sequence[str]) -> int:
     """0 when it was done, 1 when ``check`` found something wrong. Keys go to standard output, the rest to the other."""
     now = datetime.now(UTC)
     arguments = parse_arguments(argv, now)
-    if arguments.settings.audit_file is None:
-        configure_logging("keys", arguments.settings)
+    configure_logging("keys", arguments.settings)
     audit = AuditLog(arguments.settings.audit_file, role="keys")
     return _COMMANDS[arguments.action](arguments, audit, now)
 

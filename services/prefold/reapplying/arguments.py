@@ -43,7 +43,8 @@ def parse_arguments(argv: Sequence[str]) -> ReapplyArguments:
         prog="prefold reapply-erasures",
         description="After a restore, erases again what was erased since the backup was taken: sessions, users, turns, "
         "facts. Safe to repeat: what was begun after the restore is spared.",
-        epilog="Exit code 1 when something may still be there; the answer names it. 2 for wrong usage.",
+        epilog="Exit code 1 when something may still be there, which the answer names, and when the files hold no entry. "
+        "2 for wrong usage.",
     )
     parser.add_argument("audit", nargs="+", type=Path, metavar="AUDITFILE", help="audit logs of all gateways")
     times = parser.add_mutually_exclusive_group(required=True)

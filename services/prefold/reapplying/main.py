@@ -21,12 +21,16 @@ _ANSWER_SECONDS = 90.0
 
 
 def main(argv: Sequence[str]) -> int:
-    """0: every store is clean of what was erased. 1: something may still be there."""
+    """0: every store is clean of what was erased. 1: something may still be there, or the files hold no entry."""
     arguments = parse_arguments(argv)
     configure_logging("reapply-erasures", arguments.settings)
     found = _read(arguments)
     for place in found.broken:
         print(f"cannot be read: {place}", file=sys.stderr)
+    if not found.entries:
+        print(
+            "no audit entry in these files: nothing is known to erase; give the gateways' audit logs", file=sys.stderr
+        )
     told = _Told(arguments.is_json)
     if arguments.is_dry:
         for erasure in found.erasures:
@@ -34,7 +38,8 @@ def main(argv: Sequence[str]) -> int:
     else:
         _apply(arguments, found, told)
     told.end(found)
-    return int(told.failures > 0 or (bool(found.broken) and not arguments.takes_broken))
+    is_incomplete = not found.entries or (bool(found.broken) and not arguments.takes_broken)
+    return int(told.failures > 0 or is_incomplete)
 
 
 def _read(arguments: ReapplyArguments) -> Found:

@@ -41,6 +41,8 @@ class Found:
     """Each once, in the order of time."""
     earlier: int
     """Entries from before: the backup knows of them."""
+    entries: int
+    """Of any kind. None at all: these are not the audit logs, or nothing of them was kept."""
     broken: tuple[str, ...]
     """``FILE:LINE`` of what is no entry, or names nothing: an erasure may have stood there."""
 
@@ -60,12 +62,13 @@ def erasures_since(paths: Iterable[Path], since: datetime | None) -> Found:
     """What was erased at ``since`` or later (None: ever), from logs of one or several gateways. Raises ``OSError``."""
     latest: dict[tuple[Kind, str, tuple[str, ...]], Erasure] = {}
     broken: list[str] = []
-    earlier = 0
+    earlier = entries = 0
     for path in paths:
         for number, entry in enumerate(read_audit(path), 1):
             if isinstance(entry, BrokenLine):
                 broken.append(f"{path}:{entry.number}")
                 continue
+            entries += 1
             if entry.action not in _SUBJECTS:
                 continue
             erasure = _erasure(entry)
@@ -76,7 +79,7 @@ def erasures_since(paths: Iterable[Path], since: datetime | None) -> Found:
             else:
                 key = (erasure.kind, erasure.tenant, erasure.names)
                 latest[key] = max(latest.get(key, erasure), erasure, key=lambda one: one.at)
-    return Found(tuple(sorted(latest.values(), key=lambda one: one.at)), earlier, tuple(broken))
+    return Found(tuple(sorted(latest.values(), key=lambda one: one.at)), earlier, entries, tuple(broken))
 
 
 def _erasure(entry: AuditEntry) -> Erasure | None:

@@ -53,6 +53,11 @@ class EmbeddedStack:
         return self.plan.gateway_url
 
     @property
+    def probe_url(self) -> str:
+        """Base URL of the gateway's probe, which tells its metrics without a key."""
+        return self.plan.probe_url
+
+    @property
     def redis_url(self) -> str:
         """Redis of the sessions."""
         return self.plan.redis_url
@@ -89,7 +94,9 @@ class EmbeddedStack:
     def _addresses(self) -> Addresses:
         """What other commands on this machine need to find the parts."""
         plan = self.plan
-        return Addresses(plan.redis_url, plan.queue_url, plan.qdrant_url, plan.qdrant_api_key, plan.gateway_url)
+        return Addresses(
+            plan.redis_url, plan.queue_url, plan.qdrant_url, plan.qdrant_api_key, plan.gateway_url, plan.probe_url
+        )
 
     def pids(self) -> dict[str, int]:
         """Process ids of the parts that run now, by name."""
@@ -119,7 +126,7 @@ def temporary_stack(
     StackSettings.
     """
     not_used = ("redis_url", "queue_url", "qdrant_url", "qdrant_api_key", "api_keys_file", "api_keys_secret_file")
-    own: dict[str, Any] = dict.fromkeys(not_used)
+    own: dict[str, Any] = dict.fromkeys(not_used) | {"probe_port": 0}
     with tempfile.TemporaryDirectory(prefix="prefold-", ignore_cleanup_errors=True) as folder:
         own |= {"host": "127.0.0.1", "port": 0, "data_dir": Path(folder), "durability": durability}
         with EmbeddedStack(StackSettings(**(own | settings)), command=command) as stack:

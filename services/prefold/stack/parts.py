@@ -39,6 +39,8 @@ class Plan:
 
     stages: tuple[tuple[Part, ...], ...]
     gateway_url: str
+    probe_url: str
+    """Of the gateway: its metrics, without a key."""
     redis_url: str
     queue_url: str
     qdrant_url: str
@@ -57,6 +59,7 @@ def make_plan(settings: StackSettings, folder: DataFolder, command: RoleCommand 
     if settings.port:
         check_port_is_free(settings.host, settings.port)
     port = settings.port or free_port(settings.host)
+    probe_host, probe_port = _probe_of(settings)
     qdrant_url = settings.qdrant_url or f"http://{LOOPBACK}:{free_port(LOOPBACK)}"
     servers = _redis_servers(settings, folder)
     redis_url = settings.redis_url or servers["sessions"].url
@@ -79,9 +82,19 @@ def make_plan(settings: StackSettings, folder: DataFolder, command: RoleCommand 
         for role, number in _numbered(roles_of(settings))
     )
     is_ready = _gateway_is_ready(settings.host, port)
-    gateway = Part("gateway", command("gateway"), environment, is_ready=is_ready, starts="early")
+    probed = environment | {"PREFOLD_PROBE_HOST": probe_host, "PREFOLD_PROBE_PORT": str(probe_port)}
+    gateway = Part("gateway", command("gateway"), probed, is_ready=is_ready, starts="early")
     stages = (redis, vectors, (gateway, *roles))
-    return Plan(stages, _url(settings.host, port), redis_url, queue_url, qdrant_url, api_key)
+    probe_url = _url(_reachable(probe_host), probe_port)
+    return Plan(stages, _url(settings.host, port), probe_url, redis_url, queue_url, qdrant_url, api_key)
+
+
+def _probe_of(settings: StackSettings) -> tuple[str, int]:
+    """Host and port of the gateway's. ConfigurationError: the port is taken."""
+    if not settings.probe_port:
+        return LOOPBACK, free_port(LOOPBACK)
+    check_port_is_free(settings.probe_host, settings.probe_port)
+    return settings.probe_host, settings.probe_port
 
 
 def _vectors_key(settings: StackSettings) -> str | None:
@@ -101,7 +114,7 @@ def environment_of_parts(settings: StackSettings) -> dict[str, str]:
     """What every process gets: our own environment with the settings that hold here."""
     ours = {variable_of(StackSettings, name) for name in StackSettings.model_fields}
     inherited = {name: value for name, value in os.environ.items() if name not in ours}
-    # One port for all of them would let the first one start, and no other.
+    # One port for all of them would let the first one start, and no other: the gateway alone gets one.
     fixed = {"PREFOLD_LOG_FORMAT": "json", "PREFOLD_PROBE_PORT": "0"}
     return _SOON | inherited | environment_of(settings) | fixed
 
@@ -147,8 +160,11 @@ def _vectors_part(url: str, environment: dict[str, str], folder: DataFolder, com
 
 
 def _gateway_is_ready(host: str, port: int) -> Callable[[], bool]:
-    reachable = {"0.0.0.0": LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104 - only compared
-    return lambda: _answers_http(reachable, port, "/readyz")
+    return lambda: _answers_http(_reachable(host), port, "/readyz")
+
+
+def _reachable(host: str) -> str:
+    return {"0.0.0.0": LOOPBACK, "::": "::1"}.get(host, host)  # noqa: S104 - only compared
 
 
 def _answers_http(host: str, port: int, path: str) -> bool:

@@ -27,6 +27,15 @@ class StackSettings(
     qdrant_api_key: SecretStr | None = Field(
         None, description="API key of the vector store; the embedded one gets a random key at each start without it."
     )
+    probe_host: str = Field(
+        "127.0.0.1", min_length=1, max_length=255, description="Address of the gateway's probe, where its port is set."
+    )
+    probe_port: int = Field(
+        0,
+        ge=0,
+        le=65535,
+        description="TCP port of /livez, /readyz and /metrics of the gateway, without a key; 0: a free one, on loopback.",
+    )
     embed_workers: int = Field(1, ge=0, le=64, description="Worker processes that embed turns.")
     compact_workers: int = Field(1, ge=0, le=64, description="Worker processes that write summaries.")
     memory_workers: int = Field(

@@ -2,11 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
+
+from prefold.config.flags import redacted_url
 
 __all__ = ["GatewayCounts", "counts_of", "sums_of"]
 
@@ -28,6 +30,8 @@ class GatewayCounts:
     swaps: int = 0
     degraded_contexts: int = 0
     over_limit_reads: int = 0
+    away: tuple[str, ...] = ()
+    """Of each that gave no metrics: where it was asked, and what it answered."""
 
     @property
     def standby_ready_ratio(self) -> float | None:
@@ -37,16 +41,27 @@ class GatewayCounts:
 
 async def counts_of(client: httpx.AsyncClient, urls: Sequence[str]) -> GatewayCounts:
     """The sums over those that answer. Never raises."""
-    texts = await asyncio.gather(*(_text_of(client, url) for url in urls))
-    return sums_of([text for text in texts if text is not None], len(urls))
+    found = await asyncio.gather(*(_scrape(client, url) for url in urls))
+    away = tuple(
+        f"gateway {redacted_url(url)}/metrics: {why}" for url, (_, why) in zip(urls, found, strict=True) if why
+    )
+    return replace(sums_of([text for text, why in found if not why], len(urls)), away=away)
 
 
-async def _text_of(client: httpx.AsyncClient, url: str) -> str | None:
+async def _scrape(client: httpx.AsyncClient, url: str) -> tuple[str, str]:
+    """The text, and why it is none; empty: it is one."""
     try:
         answer = await client.get(f"{url}/metrics", timeout=_WITHIN_SECONDS)
-    except (httpx.HTTPError, httpx.InvalidURL):
-        return None
-    return answer.text if answer.status_code == httpx.codes.OK and _is_exposition(answer.text) else None
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return "", f"no answer ({type(error).__name__})"
+    if answer.status_code in (httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN):
+        return (
+            "",
+            f"{answer.status_code}; let PREFOLD_GATEWAY_URL name its probe (PREFOLD_PROBE_PORT), which wants no key",
+        )
+    if answer.status_code != httpx.codes.OK:
+        return "", f"{answer.status_code}"
+    return (answer.text, "") if _is_exposition(answer.text) else ("", "200, and no metrics: this is no gateway")
 
 
 def _is_exposition(text: str) -> bool:

@@ -22,6 +22,7 @@ from prefold.status.sessions import Seen, Walk
 from prefold.status.settings import StatusSettings, metrics_urls
 from prefold.storage.backlog import DueBacklog, EventBacklog, due_backlog, event_backlog, now_ms_of
 from prefold.storage.client import connect
+from prefold.storage.ingest import IngestStreams, Waiting
 from prefold.storage.ingest_letters import IngestLetters
 from prefold.storage.keys import PARTITIONS
 
@@ -50,6 +51,17 @@ class Store:
     due: DueBacklog
     letters: Mapping[str, int]
     """Dead letters by kind."""
+    ingest: tuple[Waiting, ...] = ()
+    """What stands in ingest streams, also in those that nobody reads."""
+
+    @property
+    def ingest_age_seconds(self) -> float:
+        """Of the entry that waits longest in an ingest stream."""
+        return max((self.waits_seconds(one) for one in self.ingest), default=0.0)
+
+    def waits_seconds(self, stream: Waiting) -> float:
+        """Of the stream's first entry."""
+        return max(0.0, (self.now_ms - stream.oldest_ms) / 1000) if stream.oldest_ms else 0.0
 
     @property
     def event_age_seconds(self) -> float:
@@ -103,8 +115,7 @@ class Looker:
             self._store(sessions), asyncio.to_thread(self._queues), counts_of(self._web, self._urls)
         )
         away = [one for one in (store, queues) if isinstance(one, str)]
-        if gateways.answered < gateways.asked:
-            away.append(f"{gateways.asked - gateways.answered} of {gateways.asked} gateways do not give /metrics")
+        away += gateways.away
         return Look(
             at=time.time(),
             store=None if isinstance(store, str) else store,
@@ -126,21 +137,22 @@ class Looker:
     async def _read_store(self) -> Store:
         now_ms = await now_ms_of(self._client)
         letters = Counter[str](letter.kind for letter in await DeadLetters(self._client).letters())
-        if number := await self._ingest_letters():
+        tenants = await self._ingest_tenants()
+        if tenants and (number := await IngestLetters(self._client).number(tenants)):
             letters["ingest"] = number
         return Store(
             now_ms=now_ms,
             events=await event_backlog(self._client),
             due=await due_backlog(self._client, now_ms),
             letters=letters,
+            ingest=tuple(await IngestStreams(self._client).waiting(tenants)),
         )
 
-    async def _ingest_letters(self) -> int:
-        """Who has any is found by a walk through all keys: once a minute."""
-        ingest = IngestLetters(self._client)
+    async def _ingest_tenants(self) -> Sequence[str]:
+        """Who has a stream or letters is found by a walk through all keys: once a minute."""
         if time.monotonic() - self._tenants_at > _TENANTS_SECONDS:
-            self._tenants, self._tenants_at = await ingest.tenants(), time.monotonic()
-        return await ingest.number(self._tenants) if self._tenants else 0
+            self._tenants, self._tenants_at = await IngestStreams(self._client).tenants(), time.monotonic()
+        return self._tenants
 
     def _queues(self) -> tuple[QueueState, ...] | str:
         try:

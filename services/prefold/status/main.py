@@ -5,13 +5,12 @@ import asyncio
 import sys
 from collections.abc import Sequence
 
-from prefold.config.addresses import located
 from prefold.config.flags import add_flags, settings_from
 from prefold.config.logs import configure_logging
 from prefold.errors import ConfigurationError
 from prefold.status.look import Look, opened_looker
 from prefold.status.report import as_json, as_text
-from prefold.status.settings import StatusSettings
+from prefold.status.settings import StatusSettings, with_running
 from prefold.status.troubles import troubles_of
 
 __all__ = ["main", "top"]
@@ -27,7 +26,7 @@ def main(argv: Sequence[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_flags(parser, StatusSettings)
     parsed = parser.parse_args(argv)
-    settings = located(settings_from(StatusSettings, parsed))
+    settings = with_running(settings_from(StatusSettings, parsed))
     configure_logging("status", settings)
     look = asyncio.run(_look(settings))
     print(as_json(look) if parsed.json else as_text(look))
@@ -38,7 +37,7 @@ def top(argv: Sequence[str]) -> int:
     """``prefold top``: 0 when it was told to end. ``ConfigurationError``: there is no terminal."""
     parser = argparse.ArgumentParser(prog="prefold top", description=_TOP)
     add_flags(parser, StatusSettings)
-    settings = located(settings_from(StatusSettings, parser.parse_args(argv)))
+    settings = with_running(settings_from(StatusSettings, parser.parse_args(argv)))
     if not (sys.stdout.isatty() and sys.stdin.isatty()):
         raise ConfigurationError("it draws on a terminal, and this is none; use prefold status")
     configure_logging("top", settings)

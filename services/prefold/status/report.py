@@ -24,6 +24,7 @@ def as_json(look: Look) -> str:
         "events": None,
         "due": None,
         "dead_letters": None,
+        "ingest": None,
         "queues": None,
         "sessions": {
             "looked_at": seen.sessions,
@@ -58,6 +59,10 @@ def as_json(look: Look) -> str:
         }
         document["due"] = {"by_kind": dict(store.due.by_kind), "oldest_seconds": round(store.due_age_seconds, 3)}
         document["dead_letters"] = dict(store.letters)
+        document["ingest"] = {
+            "entries": sum(one.entries for one in store.ingest),
+            "oldest_seconds": round(store.ingest_age_seconds, 3),
+        }
     if look.queues is not None:
         document["queues"] = {queue.name: {"jobs": queue.jobs, "workers": queue.workers} for queue in look.queues}
     return orjson.dumps(document).decode()
@@ -107,6 +112,11 @@ def rows_of(look: Look) -> Iterator[str]:
         yield f"due         {due}; the oldest {store.due_age_seconds:.1f} s"
         letters = ", ".join(f"{count:,} {kind}" for kind, count in sorted(store.letters.items())) or "none"
         yield f"set aside   {letters}"
+        if waiting := [one.entries for one in store.ingest if one.entries]:
+            yield (
+                f"ingest      {sum(waiting):,} entries wait, of {len(waiting)} tenants; "
+                f"the oldest {store.ingest_age_seconds:.1f} s"
+            )
     for queue in look.queues or ():
         yield f"queue       {queue.name:<8}{queue.jobs:>7,} jobs wait {queue.workers:>5,} workers"
     yield (

@@ -2,9 +2,10 @@
 
 from pydantic import Field
 
+from prefold.config.addresses import Addresses, located
 from prefold.config.settings import DataDirSettings, ListenSettings, QueueSettings, RedisSettings
 
-__all__ = ["StatusSettings", "metrics_urls"]
+__all__ = ["StatusSettings", "metrics_urls", "with_running"]
 
 
 class StatusSettings(RedisSettings, QueueSettings, DataDirSettings):
@@ -22,6 +23,14 @@ class StatusSettings(RedisSettings, QueueSettings, DataDirSettings):
     near_limit_percent: float = Field(
         80, gt=0, le=100, description="Used part of its limit from which a session counts as near it, in percent."
     )
+
+
+def with_running(settings: StatusSettings) -> StatusSettings:
+    """The settings with the addresses of a stack on the data folder; of its gateway the probe, which wants no key."""
+    running = Addresses.read(settings.data_dir)
+    if running is not None and running.probe_url and "gateway_url" not in settings.model_fields_set:
+        settings = settings.model_copy(update={"gateway_url": running.probe_url})
+    return located(settings)
 
 
 def metrics_urls(settings: StatusSettings) -> tuple[str, ...]:

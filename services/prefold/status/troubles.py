@@ -8,6 +8,7 @@ from prefold.status.look import Look, Store
 __all__ = ["troubles_of"]
 
 _EVENTS_LATE_SECONDS: Final = 60
+_INGEST_LATE_SECONDS: Final = 60
 _DUE_LATE_SECONDS: Final = 300
 """Work is done in seconds, or tried again within a minute: what is older waits for somebody who is not there."""
 
@@ -33,5 +34,13 @@ def _of_store(store: Store) -> Iterator[str]:
         yield f"an event waits for {store.event_age_seconds:.0f} s: see that a dispatcher runs"
     if store.due_age_seconds > _DUE_LATE_SECONDS:
         yield f"work is overdue for {store.due_age_seconds:.0f} s: see that dispatcher and workers run"
+    for stream in store.ingest:
+        if not stream.is_stream:
+            yield f"the ingest stream of {stream.tenant} is a key of another type: nothing is read from it, remove it"
+        elif (seconds := store.waits_seconds(stream)) > _INGEST_LATE_SECONDS:
+            yield (
+                f"turns of {stream.tenant} wait in its ingest stream for {seconds:.0f} s: see that a dispatcher runs and "
+                "PREFOLD_INGEST_TENANTS names it, and whether a quota is used up"
+            )
     if letters := sum(store.letters.values()):
         yield f"{letters} pieces of work were set aside: prefold dead-letters lists them"

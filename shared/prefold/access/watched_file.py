@@ -10,6 +10,7 @@ import structlog
 
 from prefold.access.key_file import MOST_FILE_BYTES, KeyFile, parse_key_file
 from prefold.errors import ConfigurationError
+from prefold.telemetry.metrics import KEY_FILE_UNUSABLE
 
 log = structlog.get_logger(__name__)
 
@@ -28,6 +29,7 @@ class WatchedFile:
         self._check_seconds = check_every.total_seconds()
         self._clock = clock
         self._stamp: tuple[int, int, int] | None = None
+        self._is_refused = False
         self._next_check = 0.0
 
     def load(self) -> KeyFile:
@@ -36,7 +38,7 @@ class WatchedFile:
             stamp, text = self._read()
         except OSError as error:
             raise ConfigurationError(f"the key file {self.path} cannot be read: {error.strerror}") from error
-        self.content, self._stamp = parse_key_file(text), stamp
+        self._keep(parse_key_file(text), stamp)
         return self.content
 
     def look(self) -> bool:
@@ -47,14 +49,28 @@ class WatchedFile:
         self._next_check = now + self._check_seconds
         try:
             if self._stamp_of_file() == self._stamp:
+                KEY_FILE_UNUSABLE.set(self._is_refused)
                 return False
             stamp, text = self._read()
-            self.content, self._stamp = parse_key_file(text), stamp
+            self._keep(parse_key_file(text), stamp)
         except (OSError, ConfigurationError) as error:
-            log.error("key_file_unusable", path=str(self.path), reason=str(error), kept="what was read before")
+            self._tell(error)
             return False
         log.info("keys_reloaded", keys=len(self.content.keys))
         return True
+
+    def refuse(self, error: ConfigurationError) -> None:
+        """The content cannot be used after all, until there is another."""
+        self._is_refused = True
+        self._tell(error)
+
+    def _keep(self, content: KeyFile, stamp: tuple[int, int, int]) -> None:
+        self.content, self._stamp, self._is_refused = content, stamp, False
+        KEY_FILE_UNUSABLE.set(0)
+
+    def _tell(self, error: Exception) -> None:
+        KEY_FILE_UNUSABLE.set(1)
+        log.error("key_file_unusable", path=str(self.path), reason=str(error), kept="what was read before")
 
     def _read(self) -> tuple[tuple[int, int, int], bytes]:
         # The stamp is taken first: a change during the read is then seen at the next check.

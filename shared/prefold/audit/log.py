@@ -12,6 +12,7 @@ from typing import Final
 import structlog
 
 from prefold.audit.entries import AuditAction, AuditEntry
+from prefold.telemetry.metrics import AUDIT_UNWRITTEN
 
 log = structlog.get_logger(__name__)
 
@@ -48,6 +49,7 @@ class AuditLog:
         try:
             append_line(self._path, entry.line(), sync=action in _LASTING)
         except OSError as error:
+            AUDIT_UNWRITTEN.inc()
             log.error("audit_unwritten", reason=error.strerror, path=str(self._path), **_shown(entry))
 
 

@@ -12,13 +12,20 @@ from prefold.client import calls
 from prefold.client.answers import read
 from prefold.client.async_buffer import AsyncAppendBuffer
 from prefold.client.asynchronous_memory import AsyncMemory
-from prefold.client.calls import Call
+from prefold.client.calls import Call, Lost
 from prefold.client.connecting import DEFAULT_URL, client_options
 from prefold.client.events import SILENCE_SECONDS, STREAM_PAUSE_SECONDS, Erased, Event, EventLines, Told
 from prefold.client.reporting import turn_of
 from prefold.client.results import Appended, Changed, Context, Format, Found, JsonObject, Rewound, Session, Ttl
-from prefold.client.retrying import Attempts, RetryPolicy, unavailable
-from prefold.errors import GoneError, NotFoundError, OverloadedError, RefusedError, TransientError
+from prefold.client.retrying import Attempts, RetryPolicy, closed_client, other_loop, unavailable
+from prefold.errors import (
+    GoneError,
+    NotFoundError,
+    OverloadedError,
+    RefusedError,
+    TransientError,
+    UnauthenticatedError,
+)
 
 T = TypeVar("T")
 
@@ -40,6 +47,7 @@ class AsyncPrefold(AsyncMemory):
     ) -> None:
         self.url = url
         self._retry = retry or RetryPolicy()
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._http = httpx.AsyncClient(transport=transport, **client_options(url, api_key))
 
     @classmethod
@@ -78,8 +86,24 @@ class AsyncPrefold(AsyncMemory):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Give the connections back. Closing twice is legal."""
-        await self._http.aclose()
+        """Give the connections back, in the loop that they were made in. Closing twice is legal."""
+        if not self._http.is_closed:
+            self._check_loop()
+            await self._http.aclose()
+
+    def _check_loop(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is not loop:
+            if self._loop is not None:
+                raise other_loop()
+            self._loop = loop
+
+    def _open_http(self) -> httpx.AsyncClient:
+        """Raises RefusedError (client_closed, other_loop) where httpx would raise a RuntimeError, or hang."""
+        if self._http.is_closed:
+            raise closed_client()
+        self._check_loop()
+        return self._http
 
     async def create_session(
         self,
@@ -260,7 +284,9 @@ class AsyncPrefold(AsyncMemory):
         call, lines = calls.events(session), EventLines()
         timeout = httpx.Timeout(self._retry.attempt_seconds, read=SILENCE_SECONDS)
         try:
-            async with self._http.stream(call.method, call.path, headers=call.headers, timeout=timeout) as response:
+            async with self._open_http().stream(
+                call.method, call.path, headers=call.headers, timeout=timeout
+            ) as response:
                 if not response.is_success:
                     await response.aread()
                     read(response, call.parse)
@@ -284,15 +310,22 @@ class AsyncPrefold(AsyncMemory):
                 lost = call.lost
                 if not is_lost or lost is None or error.code != lost.code:
                     raise
-                found = lost.result(await self._send(lost.ask))  # was it our own attempt, whose answer was lost?
+                found = await self._own(lost)
                 if found is None:
                     raise
                 return found
             await asyncio.sleep(pause)
 
+    async def _own(self, lost: Lost[Any, T]) -> T | None:
+        """The result of our own attempt, if its answer was what was lost. None: it was not, or we may not ask."""
+        try:
+            return lost.result(await self._send(lost.ask))
+        except UnauthenticatedError:  # a key without ``read``
+            return None
+
     async def _attempt(self, call: Call[T], timeout_seconds: float) -> T:
         try:
-            response = await self._http.request(
+            response = await self._open_http().request(
                 call.method,
                 call.path,
                 params=call.query,

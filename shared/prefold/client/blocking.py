@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, TypeVar
 
@@ -13,13 +12,20 @@ from prefold.client import calls
 from prefold.client.answers import read
 from prefold.client.blocking_memory import BlockingMemory
 from prefold.client.buffer import AppendBuffer
-from prefold.client.calls import Call
+from prefold.client.calls import Call, Lost
 from prefold.client.connecting import DEFAULT_URL, client_options
 from prefold.client.events import SILENCE_SECONDS, STREAM_PAUSE_SECONDS, Erased, Event, EventLines, Told
 from prefold.client.reporting import turn_of
 from prefold.client.results import Appended, Changed, Context, Format, Found, JsonObject, Rewound, Session, Ttl
-from prefold.client.retrying import Attempts, RetryPolicy, unavailable
-from prefold.errors import GoneError, NotFoundError, OverloadedError, RefusedError, TransientError
+from prefold.client.retrying import Attempts, RetryPolicy, closed_client, unavailable
+from prefold.errors import (
+    GoneError,
+    NotFoundError,
+    OverloadedError,
+    RefusedError,
+    TransientError,
+    UnauthenticatedError,
+)
 
 T = TypeVar("T")
 
@@ -42,7 +48,7 @@ class Prefold(BlockingMemory):
         """``transport``: goes on to a forked process as it is."""
         self.url = url
         self._retry = retry or RetryPolicy()
-        self._connect = partial(httpx.Client, transport=transport, **client_options(url, api_key))
+        self._transport, self._options = transport, client_options(url, api_key)
         self._client, self._process = self._connect(), os.getpid()
 
     @classmethod
@@ -82,12 +88,20 @@ class Prefold(BlockingMemory):
         """Give the connections back. Closing twice is legal."""
         self._http.close()
 
+    def _connect(self) -> httpx.Client:
+        return httpx.Client(transport=self._transport, **self._options)
+
     @property
     def _http(self) -> httpx.Client:
         """Of this process: on a connection that it shares with its parent it would read the parent's answers."""
         if self._process != os.getpid():
             self._inherited, self._client, self._process = self._client, self._connect(), os.getpid()
         return self._client
+
+    def _open_http(self) -> httpx.Client:
+        if self._client.is_closed:  # before the process is asked: a closed client stays closed in a fork
+            raise closed_client()
+        return self._http
 
     def create_session(
         self,
@@ -266,7 +280,7 @@ class Prefold(BlockingMemory):
         call, lines = calls.events(session), EventLines()
         timeout = httpx.Timeout(self._retry.attempt_seconds, read=SILENCE_SECONDS)
         try:
-            with self._http.stream(call.method, call.path, headers=call.headers, timeout=timeout) as response:
+            with self._open_http().stream(call.method, call.path, headers=call.headers, timeout=timeout) as response:
                 if not response.is_success:
                     response.read()
                     read(response, call.parse)
@@ -289,15 +303,22 @@ class Prefold(BlockingMemory):
                 lost = call.lost
                 if not is_lost or lost is None or error.code != lost.code:
                     raise
-                found = lost.result(self._send(lost.ask))  # was it our own attempt, whose answer was lost?
+                found = self._own(lost)
                 if found is None:
                     raise
                 return found
             time.sleep(pause)
 
+    def _own(self, lost: Lost[Any, T]) -> T | None:
+        """The result of our own attempt, if its answer was what was lost. None: it was not, or we may not ask."""
+        try:
+            return lost.result(self._send(lost.ask))
+        except UnauthenticatedError:  # a key without ``read``
+            return None
+
     def _attempt(self, call: Call[T], timeout_seconds: float) -> T:
         try:
-            response = self._http.request(
+            response = self._open_http().request(
                 call.method,
                 call.path,
                 params=call.query,

@@ -110,7 +110,7 @@ def context(
         "GET",
         session_path(session, "context"),
         partial(parse_context, form=form),
-        query={name: str(value) for name, value in asked.items()},
+        query={name: whole_text(str(value)) for name, value in asked.items()},
         direct=None if query is not None else lambda direct: direct.context(session, form, budget_tokens, cache),
     )
 
@@ -182,8 +182,17 @@ def given(members: Mapping[str, Any]) -> JsonObject:
 
 
 def json_body(value: object) -> bytes:
-    """JSON in UTF-8. ``InvalidInputError`` for what JSON cannot say."""
+    """JSON in UTF-8, lone surrogates as U+FFFD as the gateway has them. ``InvalidInputError`` for what JSON cannot say."""
     try:
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
-    except (TypeError, ValueError) as error:  # also a lone surrogate, which UTF-8 cannot carry
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInputError(f"not to be sent as JSON: {error}") from error
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return whole_text(text).encode()
+
+
+def whole_text(text: str) -> str:
+    """Pairs of surrogates joined, lone ones as U+FFFD: what UTF-8 can carry."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

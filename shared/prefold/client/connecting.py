@@ -14,12 +14,12 @@ def client_options(url: str, api_key: str | None) -> dict[str, Any]:
     """Arguments of ``httpx.Client`` and ``httpx.AsyncClient``.
 
     InvalidInputError when ``url`` is no HTTP URL, or ``api_key`` cannot be sent. The line end of a key that was read
-    from a file is no part of it.
+    from a file is no part of it. A name and password in ``url`` are sent as such and quoted nowhere.
     """
     try:
         base = httpx.URL(url)
-    except httpx.InvalidURL as error:
-        raise InvalidInputError(f"not a URL: {error}", field="url") from error
+    except httpx.InvalidURL:  # whose message may quote a password
+        raise InvalidInputError("must be a URL such as http://host:port", field="url") from None
     if base.scheme not in ("http", "https") or not base.host:
         raise InvalidInputError("must begin with http:// or https:// and name a host", field="url")
     headers = {"Accept": "application/json", "Content-Type": "application/json"}
@@ -28,8 +28,13 @@ def client_options(url: str, api_key: str | None) -> dict[str, Any]:
         raise InvalidInputError("must be printable ASCII", field="api_key")
     if key:
         headers["Authorization"] = f"Bearer {key}"
-    # A proxy from the environment has no business between us and this very machine.
-    return {"base_url": base, "headers": headers, "trust_env": not _is_loopback(base.host)}
+    return {
+        "base_url": base.copy_with(userinfo=b""),
+        "headers": headers,
+        "auth": (base.username, base.password) if base.userinfo else None,
+        # A proxy from the environment has no business between us and this very machine.
+        "trust_env": not _is_loopback(base.host),
+    }
 
 
 def _is_loopback(host: str) -> bool:

@@ -46,6 +46,8 @@ def _each(kind: type[T], answers: Iterable[Mapping[str, Any]]) -> tuple[T, ...]:
 
 def parse_state(answer: JsonObject) -> State:
     """Of ``…/state`` and its proposals."""
+    if "state" not in answer:
+        return taken(State, answer, state={}, proposals=(), hidden=True)
     return taken(State, answer, proposals=_each(Proposal, answer["proposals"]))
 
 
@@ -64,7 +66,19 @@ def parse_contexts(answer: JsonObject) -> tuple[ContextRecord, ...]:
 
 def parse_fact(answer: Mapping[str, Any]) -> Fact:
     """Of one fact."""
+    if answer.keys() == {"id"}:
+        return Fact(**{**_UNTOLD, "id": answer["id"]}, hidden=True)
     return taken(Fact, answer, sources=_each(FactSource, answer["sources"]))
+
+
+_UNTOLD: Mapping[str, Any] = {
+    **dict.fromkeys(("subject", "relation", "object", "category", "said", "text", "origin"), ""),
+    **dict.fromkeys(("first_seen", "last_confirmed"), ""),
+    "confidence": 0.0,
+    "sources": (),
+    "is_entity": False,
+    **dict.fromkeys(("expires_at", "superseded_by", "superseded_at")),
+}
 
 
 def parse_facts(answer: JsonObject) -> FactPage:

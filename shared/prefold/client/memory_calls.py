@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from prefold.client import memory_answers as answers
-from prefold.client.calls import Call, Lost, given, json_body, segment, session_path
+from prefold.client.calls import Call, Lost, given, json_body, segment, session_path, whole_text
 from prefold.client.memory_results import (
     Closed,
     ContextRecord,
@@ -147,7 +147,7 @@ def usage(days: int | None) -> Call[tuple[DayUsage, ...]]:
 
 
 def _query(**asked: str | int | None) -> dict[str, str]:
-    return {name: str(value) for name, value in asked.items() if value is not None}
+    return {name: whole_text(str(value)) for name, value in asked.items() if value is not None}
 
 
 def _user_path(user: str, *rest: str) -> str:

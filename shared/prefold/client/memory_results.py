@@ -31,6 +31,8 @@ class State:
     state: JsonObject
     """``goal``, ``constraints``, ``entities``, ``decisions`` and ``plan``, those that are there."""
     proposals: tuple[Proposal, ...]
+    hidden: bool = False
+    """The key may write and not read: ``state`` and ``proposals`` are empty because they are not told."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +100,8 @@ class Fact:
     expires_at: str | None
     superseded_by: str | None
     superseded_at: str | None
+    hidden: bool = False
+    """The key may write and not read: only ``id`` is told."""
 
 
 @dataclass(frozen=True, slots=True)

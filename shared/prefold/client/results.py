@@ -201,6 +201,8 @@ class Session:
     proposals: str = "hold"
     created_at: str = ""
     updated_at: str = ""
+    hidden: bool = False
+    """The key may write and not read: user, model, system, tools, metadata, prefix and origin are not told."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import httpx
 
-from prefold.errors import TransientError, UnavailableError
+from prefold.errors import RefusedError, TransientError, UnavailableError
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,20 @@ class Attempts:
         return pause
 
 
+def closed_client() -> RefusedError:
+    """A call after the end: it would open connections that nobody closes."""
+    return RefusedError("the client is closed: make another one", code="client_closed")
+
+
+def other_loop() -> RefusedError:
+    """A call in another event loop than the first one: the connections belong to that one."""
+    return RefusedError(
+        "the client belongs to the event loop of its first call: make one for each loop", code="other_loop"
+    )
+
+
 def unavailable(error: httpx.TransportError, url: str) -> UnavailableError:
-    """What a transport's failure means to the caller: nobody answered."""
+    """What a transport's failure means to the caller: nobody answered. Quotes no name or password of ``url``."""
     told = str(error) or type(error).__name__
-    return UnavailableError(f"{url} does not answer: {told}", code="no_answer")
+    place = str(httpx.URL(url).copy_with(userinfo=b"")) if "@" in url else url
+    return UnavailableError(f"{place} does not answer: {told}", code="no_answer")

@@ -34,7 +34,8 @@ def parse_session(answer: JsonObject) -> Session:
     build, origin, tools = answer["build"], answer.get("forked_from"), answer.get("tools")
     return Session(
         session=answer["session"],
-        user=answer["user"],
+        user=answer.get("user"),
+        hidden="user" not in answer,
         hard_limit_tokens=answer["limits"]["hard_limit_tokens"],
         soft_threshold_tokens=answer["limits"]["soft_threshold_tokens"],
         head_seq=answer["head_seq"],

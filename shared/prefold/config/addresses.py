@@ -30,6 +30,8 @@ class Addresses:
     qdrant_url: str
     qdrant_api_key: str | None = field(default=None, repr=False)
     gateway_url: str = ""
+    probe_url: str = ""
+    """Of the gateway: its metrics, without a key."""
 
     def write(self, data_dir: Path) -> None:
         """Only this user can read it: a key is in it."""

@@ -9,13 +9,14 @@ Nothing here reads the environment until such a class is built (``prefold.config
 """
 
 import os
+import re
 from datetime import timedelta
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal, Self
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, model_validator
+from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from prefold.config.redis_urls import check_server_url, check_sessions_url
@@ -198,15 +199,29 @@ class TurnSettings(ProcessSettings):
     turn_max_bytes: int = Field(1_048_576, ge=1024, le=16_777_216, description="Largest turn, in bytes of JSON.")
 
 
+_TENANT_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@+=|~-]{0,127}")
+
+
 class IngestSettings(ProcessSettings):
     """Whose ingest streams are read."""
 
     ingest_tenants: str = Field(
         "none",
         max_length=200_000,
-        pattern=r"^(?:[A-Za-z0-9][A-Za-z0-9._@+=|~-]{0,127})(?: *, *[A-Za-z0-9][A-Za-z0-9._@+=|~-]{0,127})*$",
         description="Tenants whose ingest streams the dispatcher reads: names by commas; none: nobody's.",
     )
+
+    @field_validator("ingest_tenants")
+    @classmethod
+    def _check_names(cls, value: str) -> str:
+        for name in (one.strip() for one in value.split(",")):
+            if not _TENANT_NAME.fullmatch(name):
+                shown = repr(name[:60]) if name else "an empty text"
+                raise ValueError(
+                    f"{shown} is no name of a tenant: 1 to 128 of A-Z a-z 0-9 . _ @ + = | ~ -, beginning with a letter "
+                    "or digit; several by commas"
+                )
+        return value
 
     @property
     def ingest_names(self) -> tuple[str, ...]:

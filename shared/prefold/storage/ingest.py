@@ -10,15 +10,16 @@ from datetime import timedelta
 from typing import Any
 
 from redis.asyncio import Redis
+from redis.exceptions import ResponseError
 
 from prefold.storage import limits
 from prefold.storage.client import redis_failures
 from prefold.storage.command_logs import CommandLogs
-from prefold.storage.keys import TenantKeys
+from prefold.storage.keys import TenantKeys, tenant_of
 from prefold.storage.routing import check_reach, is_out_of_reach
 from prefold.storage.scripts import script
 
-__all__ = ["IngestEntry", "IngestStreams", "LeaseHeld", "Waiting"]
+__all__ = ["IngestEntry", "IngestStreams", "LeaseHeld", "Waiting", "is_wrong_type"]
 
 _LOOKED_AT = 500
 """Entries of one step of an erasure."""
@@ -54,17 +55,26 @@ class Waiting:
     entries: int
     oldest_ms: int
     """When the oldest was published, by the clock of the stream's server; 0 without any."""
+    is_stream: bool = True
+    """False: the key is of another type, and nothing is read from it before somebody removes it."""
 
 
 class IngestStreams:
-    """The ingest streams of tenants. Every call may raise ``UnavailableError``."""
+    """The ingest streams of tenants. Every call may raise ``UnavailableError``.
+
+    Others write the keys of streams, so that one may be of another type: it then holds no entry, and concerns its tenant
+    alone.
+    """
 
     def __init__(self, client: Redis) -> None:
         self._client = client
         self._logs = CommandLogs(client)
 
-    async def lengths(self, tenants: Sequence[str]) -> list[int]:
-        """Entries that wait, a tenant each; 0 too for streams on a server of a cluster that is away, unless all are."""
+    async def lengths(self, tenants: Sequence[str]) -> list[int | None]:
+        """Entries that wait, a tenant each; 0 too for streams on a server of a cluster that is away, unless all are.
+
+        None: the key is no stream.
+        """
         if not tenants:
             return []
         with redis_failures():
@@ -78,13 +88,24 @@ class IngestStreams:
     async def waiting(self, tenants: Sequence[str]) -> list[Waiting]:
         """What stands in each stream now, for whoever watches."""
         lengths = await self.lengths(tenants)
+        if not tenants:
+            return []
         with redis_failures():
             async with self._client.pipeline(transaction=False) as pipe:
                 for tenant in tenants:
                     pipe.xrange(TenantKeys.of(tenant).ingest, count=1)
-                first: list[Any] = await pipe.execute(raise_on_error=False) if tenants else []
+                first: list[Any] = await pipe.execute(raise_on_error=False)
         oldest = [int(one[0][0].split(b"-")[0]) if isinstance(one, list) and one else 0 for one in first]
-        return [Waiting(*each) for each in zip(tenants, lengths, oldest, strict=True)]
+        return [
+            Waiting(tenant, length or 0, since_ms, is_stream=length is not None)
+            for tenant, length, since_ms in zip(tenants, lengths, oldest, strict=True)
+        ]
+
+    async def tenants(self) -> list[str]:
+        """Of whose stream or dead letters anything is there, whether or not somebody reads it. Walks through all keys."""
+        with redis_failures():
+            keys = self._client.scan_iter(match=TenantKeys.with_ingest(), count=1_000)
+            return sorted({tenant_of(key.decode()) async for key in keys})
 
     async def take(
         self,
@@ -142,7 +163,12 @@ class IngestStreams:
         after: bytes | str = ""
         while True:
             args: list[str | bytes | int] = [session, after, upto, _LOOKED_AT, int(remove)]
-            found, after, upto = await self._run("forget_waiting", keys, args)
+            try:
+                found, after, upto = await self._run("forget_waiting", keys, args)
+            except ResponseError as error:
+                if is_wrong_type(error):
+                    return total
+                raise
             total += int(found)
             if not after:
                 return total
@@ -156,7 +182,14 @@ def _entry(entry_id: bytes, size: int, session: bytes, flat: Sequence[bytes]) ->
     return IngestEntry(entry_id.decode(), size, session, tuple(zip(flat[::2], flat[1::2], strict=True)))
 
 
-def _checked(reply: Any) -> int:
+def is_wrong_type(reply: object) -> bool:
+    """Whether Redis refuses a command for what the key holds."""
+    return isinstance(reply, ResponseError) and str(reply).startswith("WRONGTYPE")
+
+
+def _checked(reply: Any) -> int | None:
+    if is_wrong_type(reply):
+        return None
     if isinstance(reply, Exception):
         with redis_failures():
             raise reply

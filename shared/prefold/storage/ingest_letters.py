@@ -13,6 +13,7 @@ from redis.asyncio import Redis
 
 from prefold.storage import limits
 from prefold.storage.client import redis_failures
+from prefold.storage.ingest import is_wrong_type
 from prefold.storage.keys import TenantKeys, tenant_of
 from prefold.storage.scripts import script
 
@@ -75,7 +76,10 @@ class IngestLetters:
         return sorted(tenant_of(key.decode()) for key in found)
 
     async def letters(self, tenant: str | None = None, session: str | None = None) -> list[IngestLetter]:
-        """All letters, or those of a tenant, a session; the oldest first."""
+        """All letters, or those of a tenant, a session; the oldest first.
+
+        A tenant whose keys are of another type, by its own hand, has none.
+        """
         tenants = await self.tenants() if tenant is None else [tenant]
         found = [letter for one in tenants for letter in await self._of(one)]
         return sorted(
@@ -111,7 +115,8 @@ class IngestLetters:
             async with self._client.pipeline(transaction=False) as pipe:
                 for tenant in tenants:
                     pipe.zcard(TenantKeys.of(tenant).letter_keys()[1])
-                return sum(await pipe.execute()) if tenants else 0
+                counts = await pipe.execute(raise_on_error=False) if tenants else []
+            return sum(int(_known(one)) for one in counts if not is_wrong_type(one))
 
     async def _of(self, tenant: str) -> list[IngestLetter]:
         _, dead, why, text = TenantKeys.of(tenant).letter_keys()
@@ -120,13 +125,22 @@ class IngestLetters:
                 pipe.zrange(dead, 0, -1, withscores=True)
                 pipe.hgetall(why)
                 pipe.hkeys(text)
-                names, reasons, kept = await pipe.execute()
+                found = await pipe.execute(raise_on_error=False)
+            if any(map(is_wrong_type, found)):
+                return []
+            names, reasons, kept = map(_known, found)
         texts = set(kept)
         return [_letter(tenant, name, int(at), reasons[name], name in texts) for name, at in names]
 
     async def _run(self, name: str, tenant: str, args: Sequence[str | bytes | int]) -> Any:
         with redis_failures():
             return await script(name).run(self._client, TenantKeys.of(tenant).letter_keys(), args)
+
+
+def _known(reply: Any) -> Any:
+    if isinstance(reply, Exception):
+        raise reply
+    return reply
 
 
 _KNOWN = {field.name for field in fields(Refusal)}

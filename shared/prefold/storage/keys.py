@@ -197,6 +197,11 @@ class TenantKeys:
         """The stream to which backends publish turns: the one key of ours that others write."""
         return self._beside("ingest")
 
+    @classmethod
+    def with_ingest(cls) -> str:
+        """Pattern of ``ingest``, and of what stands beside it, of every tenant."""
+        return "pf1:{t:*}:ingest*"
+
     @property
     def ingest_lease(self) -> str:
         """Who reads that stream."""

@@ -2,16 +2,18 @@
 
 import logging
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from typing import Final
 
+import structlog
 from opentelemetry.context import Context
+from opentelemetry.exporter.otlp.proto.http import trace_exporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import Resource
-from opentelemetry.sdk.trace import TracerProvider
-from opentelemetry.sdk.trace.export import BatchSpanProcessor
+from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
+from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExportResult
 from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 from opentelemetry.trace import (
     Link,
@@ -26,9 +28,12 @@ from opentelemetry.trace import (
 )
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
+from prefold.config.flags import redacted_url
 from prefold.telemetry.tracing import TRACEPARENT, Attributes, Kind, Turn, ids_of
 
 __all__ = ["Tracing"]
+
+log = structlog.get_logger(__name__)
 
 _MOST_LINKS: Final = 128
 """As many as the collector takes by its defaults; of more, the last ones."""
@@ -67,6 +72,38 @@ class _Ids(RandomIdGenerator):
         return ids[1] if ids else super().generate_span_id()
 
 
+class _Reasons(logging.Filter):
+    """Takes what the library says of each batch that it could not send: ours says it once."""
+
+    first = ""
+    """Of the batch: names the fault, those after it tell of attempts."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        self.first = self.first or redacted_url(record.getMessage())
+        return False
+
+
+_REASONS: Final = _Reasons()
+
+
+class _Exporter(OTLPSpanExporter):
+    """Tells when the collector begins to take no spans, and when it takes them again."""
+
+    _dropped = 0
+
+    def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
+        _REASONS.first = ""
+        result = super().export(spans)
+        if result is SpanExportResult.FAILURE:
+            if not self._dropped:
+                log.warning("traces_unsent", reason=_REASONS.first)
+            self._dropped += len(spans)
+        elif self._dropped:
+            log.info("traces_sent_again", dropped=self._dropped)
+            self._dropped = 0
+        return result
+
+
 class Tracing:
     """Spans of one process, sent in the background; what the collector does not take in time is dropped.
 
@@ -78,11 +115,14 @@ class Tracing:
         self._ids = _Ids()
         named = {"service.name": f"prefold-{role}", "service.version": version("prefold")}
         self._provider = TracerProvider(resource=Resource.create(named), id_generator=self._ids, shutdown_on_exit=False)
-        exporter = OTLPSpanExporter(endpoint=f"{endpoint}/v1/traces", timeout=2)
+        exporter = _Exporter(endpoint=f"{endpoint}/v1/traces", timeout=2)
         self._provider.add_span_processor(BatchSpanProcessor(exporter, schedule_delay_millis=_EVERY_MS))
         self._tracer = self._provider.get_tracer("prefold")
         self._carrier = TraceContextTextMapPropagator()
         logging.getLogger("opentelemetry").setLevel(logging.ERROR)
+        of_exporter = logging.getLogger(trace_exporter.__name__)
+        of_exporter.setLevel(logging.WARNING)
+        of_exporter.addFilter(_REASONS)
 
     @contextmanager
     def span(

@@ -181,6 +181,14 @@ QUOTA_REFUSALS = _counter(
     "Requests refused, or builds put off, by the quota.",
     "quota",
 )
+KEY_FILE_UNUSABLE = _gauge(
+    "prefold_key_file_unusable",
+    "gateway, dispatcher, worker",
+    "1 while the changed key file cannot be used and what was read before stays in force; else 0.",
+)
+AUDIT_UNWRITTEN = _counter(
+    "prefold_audit_unwritten_total", "gateway", "Audit entries that could not be written to their file."
+)
 
 # Workers
 JOBS = _counter(

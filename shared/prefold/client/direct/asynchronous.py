@@ -12,11 +12,11 @@ from redis.exceptions import RedisError
 from prefold.client.asynchronous import AsyncPrefold
 from prefold.client.calls import Call, all_named, events
 from prefold.client.direct.calls import DirectCalls
-from prefold.client.direct.refusing import checked_url, closed_client, patient, refused_by_store, unsupported
+from prefold.client.direct.refusing import checked_url, patient, refused_by_store, unsupported
 from prefold.client.direct.store import Durability, StoreLooks
 from prefold.client.events import Event, Told
 from prefold.client.results import Appended
-from prefold.client.retrying import Attempts, RetryPolicy
+from prefold.client.retrying import Attempts, RetryPolicy, closed_client
 from prefold.conversation import check_name
 from prefold.errors import TransientError, UnavailableError
 from prefold.storage import connect_sessions
@@ -48,6 +48,7 @@ class DirectAsyncPrefold(AsyncPrefold):
         self._lead = timedelta(seconds=build_seconds)
         self._counter, self._counter_kind = counter_at_hand()
         self._stack = AsyncExitStack()
+        self._loop = None
         self._opening = asyncio.Lock()
         self._direct: DirectCalls | None = None
         self._is_closed = False
@@ -59,7 +60,9 @@ class DirectAsyncPrefold(AsyncPrefold):
         return self._counter_kind
 
     async def aclose(self) -> None:
-        """Give the connections back. Closing twice is legal."""
+        """Give the connections back, in the loop that they were made in. Closing twice is legal."""
+        if self._direct is not None:
+            self._check_loop()
         self._is_closed, self._direct = True, None
         await self._stack.aclose()
 
@@ -70,6 +73,7 @@ class DirectAsyncPrefold(AsyncPrefold):
         while True:
             try:
                 direct = self._direct or await self._opened()
+                self._check_loop()
                 if not self._is_hasty:
                     return await direct.append(session, named)
                 attempts = attempts or Attempts(self._retry, began=began)
@@ -88,6 +92,7 @@ class DirectAsyncPrefold(AsyncPrefold):
         while True:
             try:
                 direct = self._direct or await self._opened()
+                self._check_loop()
                 return await self._in_time(call.direct(direct), attempts)
             except TransientError as error:
                 pause = attempts.pause_after(patient(error))

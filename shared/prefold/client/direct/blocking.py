@@ -11,11 +11,11 @@ from prefold.client.blocking import Prefold
 from prefold.client.calls import Call, all_named, events
 from prefold.client.direct.blocking_redis import complete, connect_blocking
 from prefold.client.direct.calls import DirectCalls
-from prefold.client.direct.refusing import checked_url, closed_client, patient, refused_by_store, unsupported
+from prefold.client.direct.refusing import checked_url, patient, refused_by_store, unsupported
 from prefold.client.direct.store import Durability, StoreLooks
 from prefold.client.events import Event, Told
 from prefold.client.results import Appended
-from prefold.client.retrying import Attempts, RetryPolicy
+from prefold.client.retrying import Attempts, RetryPolicy, closed_client
 from prefold.conversation import check_name
 from prefold.errors import TransientError
 from prefold.tokens.at_hand import CounterKind, counter_at_hand

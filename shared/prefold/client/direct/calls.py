@@ -108,7 +108,7 @@ class DirectCalls:
         until_ms = profile.holds_until_ms
         if until_ms is not None and until_ms <= self._looks.now_ms():
             return ProfileInput(failure="out_of_date")  # a gateway's read, or the next fact, renders it anew
-        return ProfileInput(profile.text)
+        return ProfileInput(profile.text, yielded=profile.yielded)
 
     async def state(self, session: str) -> State:
         """The pinned state."""
@@ -135,7 +135,9 @@ class DirectCalls:
 
     def _changed(self, if_version: int | None, change: Any, pinned: Pinned, stored: StoredState) -> Pinned:
         if if_version not in (None, stored.version):
-            raise ConflictError(f"the state has version {stored.version} now", code="version_conflict")
+            raise ConflictError(
+                f"the state has version {stored.version} now", code="version_conflict", field="if-match"
+            )
         apply, cap = stored.proposals == "apply", stored.cap_tokens
         return with_state(pinned, change(pinned.state), apply=apply, counter=self._counter, cap_tokens=cap)
 

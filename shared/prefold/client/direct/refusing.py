@@ -9,7 +9,7 @@ from prefold.client.calls import Call
 from prefold.config.redis_urls import ClusterAddress, is_cluster_url
 from prefold.errors import InvalidInputError, PrefoldError, TransientError, UnauthenticatedError, UnsupportedError
 
-__all__ = ["checked_url", "closed_client", "patient", "refused_by_store", "unsupported"]
+__all__ = ["checked_url", "patient", "refused_by_store", "unsupported"]
 
 _NOT_LET_IN = ("NOPERM", "NOAUTH", "WRONGPASS")
 
@@ -33,11 +33,6 @@ def unsupported(call: Call[Any]) -> UnsupportedError:
     """The error for a call that a gateway has to answer."""
     what = "a context with a query" if call.path.endswith("/context") else f"{call.method} {call.path}"
     return UnsupportedError(f"{what} needs a gateway: connect over HTTP, with Prefold(url) or AsyncPrefold(url)")
-
-
-def closed_client() -> RuntimeError:
-    """As of httpx: a call after the end would open connections that nobody closes."""
-    return RuntimeError("the client has been closed")
 
 
 def patient(error: TransientError) -> TransientError:
