@@ -35,5 +35,7 @@ def test_the_commands_of_the_page_on_memory_do_what_it_says() -> None:
     told = str(answers["context"]["messages"])
     assert "sesame" in told
     assert "window seats" in told
-    assert "Porto" not in told
+    known_part, _, earlier = told.partition("from earlier conversations with this user")
+    assert "Porto" not in known_part
+    assert "I was thinking about moving to Porto." in earlier, "what was said stands as it was said"
     assert answers["context"]["tokens"]["total"] <= 1000

@@ -249,6 +249,24 @@ async def test_what_goes_for_want_of_room_does_not_bring_back_what_it_had_replac
     assert [fact.object for fact in await everything(book)] == ["Ada"]
 
 
+async def test_a_later_turn_of_a_session_beats_an_earlier_one_of_the_future(book: FactBook) -> None:
+    wrong = said("lives_in", "Berlin", 1, said_at_ms=NOW_MS + 70 * 365 * DAY_MS)
+    right = said("lives_in", "Lisbon", 2, said_at_ms=NOW_MS - 5_000)
+    await learn(book, wrong, right)
+    assert [(one.object, one.last_confirmed_ms) for one in await live(book)] == [("Lisbon", NOW_MS - 5_000)]
+    between = said("lives_in", "Porto", 1, session="s2", said_at_ms=NOW_MS - 2_000)
+    await learn(book, between)
+    assert objects(await live(book), "lives_in") == ["Porto"], "of another session, and said after both"
+
+
+async def test_what_a_later_turn_had_replaced_stays_history_when_that_one_is_deleted(book: FactBook) -> None:
+    await learn(book, said("lives_in", "Berlin", 1, said_at_ms=NOW_MS + DAY_MS), said("lives_in", "Lisbon", 2))
+    (lisbon,) = await live(book)
+    await book.delete(TENANT, USER, lisbon.id, now_ms=NOW_MS)
+    assert await live(book) == []
+    assert objects(await everything(book), "lives_in") == ["Berlin"]
+
+
 async def test_an_expired_line_leaves_the_profile_at_the_next_reading(book: FactBook, users: Users) -> None:
     await learn(book, said("name", "Ada", 1, category="identity"))
     given = NewFact("user", "plans", "move to Oslo", expires_at_ms=NOW_MS + 10)

@@ -21,6 +21,7 @@ from prefold.storage.hot import HotClient
 from prefold.storage.types import BuildTicket, BuiltSummary, HeadFragment, SessionOptions
 from tests.support.gateway import Served, served_gateway
 from tests.support.redis import RunningRedis, running_redis
+from tests.support.remembered import add_fact
 from tests.support.waiting import wait_until_async
 
 TURNS = "/v1/sessions/s1/turns"
@@ -276,6 +277,28 @@ async def test_a_users_profile_stands_in_the_context_by_both_ways(redis_url: str
         assert b"and now?" in await read_both_ways(gateway)
         await client.delete(f"/v1/users/u/facts/{made.json()['id']}")
         assert b"Lisbon" not in await read_both_ways(gateway)
+
+
+async def test_facts_without_room_in_the_profile_are_counted_by_both_ways_and_each_changes_the_tag(
+    redis_url: str,
+) -> None:
+    async with short_way(redis_url) as gateway:
+        client = gateway.served.client
+        await client.put("/v1/sessions/s1", json={"user": "u"})
+        await gateway.send(post(turn(1)))
+        for number in range(61):
+            await add_fact(gateway.served.sessions, "u", subject="user", relation="likes", object=f"dish {number}")
+        one = json.loads(await read_both_ways(gateway))
+        shown = str(one["messages"]).count("dish ")
+        assert one["left_out"] == [{"part": "profile", "tokens": None, "reason": "over_cap", "count": 61 - shown}]
+        assert 5 < shown < 40
+        tag = (await client.get(CONTEXT)).headers["etag"]
+        sessions = gateway.served.sessions
+        await add_fact(sessions, "u", subject="user", relation="likes", object="dish 61", confidence=0.5)
+        changed = await client.get(CONTEXT, headers={"if-none-match": tag})
+        assert (changed.status_code, changed.json()["messages"]) == (200, one["messages"])
+        assert changed.json()["left_out"][0]["count"] == 62 - shown
+        assert json.loads(await read_both_ways(gateway)) == changed.json()
 
 
 @pytest.mark.parametrize(

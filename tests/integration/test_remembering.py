@@ -1,6 +1,7 @@
 """What is remembered of a session on a real Redis, and what becomes of it while turns, sessions and users go."""
 
 import asyncio
+import json
 import time
 from collections.abc import AsyncIterator, Sequence
 from datetime import timedelta
@@ -23,6 +24,8 @@ from tests.support.storage import TENANT, append, begin, turn
 GERMANY = "I live in Germany and I work as a nurse in a small hospital."
 PORTUGAL = "I live in Portugal now, close to the sea."
 ALLERGY = "I am allergic to peanuts, so please never suggest anything with them."
+DECISION = "We decided to use Kumquatdb for billing."
+SECRET = "sk-" + "ant-api03-" + "a1B2" * 20
 CHAT = "The trip that we plan for the autumn should take about ten days, with some walking in it and a few museums."
 
 
@@ -87,6 +90,46 @@ async def test_nearly_nothing_said_gets_no_digest_and_is_closed_all_the_same(mem
     assert await memory.sessions.read_digest(TENANT, "s1") is None
     assert (await memory.sessions.view(TENANT, "s1")).closed_at_ms
     assert (memory.store.points, memory.opened) == ({}, 0)
+
+
+async def test_a_session_that_said_little_has_its_own_words_as_its_digest(memory: Memory) -> None:
+    await memory.sessions.open(TENANT, "s1", SessionOptions(user=USER))
+    said = [
+        ("user", "Hi there!"),
+        ("assistant", "Hello!"),
+        ("user", DECISION),
+        ("assistant", "Noted."),
+        ("user", "Ok."),
+    ]
+    ref = (await append(memory.sessions, *(turn(role, text) for role, text in said), session="s1")).ref
+    assert await memory.close(ref) == "ended"
+    digest = await memory.sessions.read_digest(TENANT, "s1")
+    assert digest is not None and digest.text == f"[3 user] {DECISION}"
+    assert (digest.upto, json.loads(digest.record)["engine"]) == (5, "verbatim")
+    assert [(one.kind, one.user, one.digest) for one in memory.store.points.values()] == [
+        ("summary", USER, digest.digest)
+    ]
+
+
+async def test_what_little_was_said_loses_its_digest_with_its_turns(memory: Memory) -> None:
+    ref = await talk(memory.sessions, "s1", DECISION, f"The key is {SECRET}.")
+    assert await memory.close(ref) == "ended"
+    digest = await memory.sessions.read_digest(TENANT, "s1")
+    assert digest is not None and DECISION in digest.text and "a1B2" not in digest.text
+    await memory.sessions.rewind(TENANT, "s1", 0)
+    assert await memory.close(ref) == "ended"
+    assert await memory.sessions.read_digest(TENANT, "s1") is None
+    assert (memory.store.points, await memory.traces("Kumquatdb")) == ({}, [])
+
+
+async def test_one_turn_that_is_long_is_summed_up(memory: Memory) -> None:
+    await memory.sessions.open(TENANT, "s1", SessionOptions(user=USER))
+    told = " ".join(f"On day {day} we walked from hut {day} to hut {day + 1} and it rained." for day in range(60))
+    ref = (await append(memory.sessions, turn("user", f"{DECISION} {told}"), session="s1")).ref
+    assert await memory.close(ref) == "ended"
+    digest = await memory.sessions.read_digest(TENANT, "s1")
+    assert digest is not None and digest.tokens <= 400
+    assert json.loads(digest.record)["engine"] == "extractive"
 
 
 async def test_a_session_of_nobody_has_a_digest_and_no_facts_until_its_user_is_told(memory: Memory) -> None:

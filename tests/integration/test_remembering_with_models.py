@@ -198,13 +198,15 @@ async def test_a_model_is_let_rest_as_long_as_it_asks_for(sessions: Sessions) ->
     assert 170_000 < await _due_in_ms(sessions) <= 180_000
 
 
-async def test_one_message_alone_gets_no_digest_though_it_is_long(sessions: Sessions) -> None:
-    memory = Memory(sessions)
+async def test_one_message_alone_is_its_own_digest_and_no_engine_is_asked(sessions: Sessions) -> None:
+    memory = Memory(sessions, engines=engines(FailingEngine(ModelAwayError("away"))))
     await sessions.open(TENANT, "s1", SessionOptions(user=USER))
-    ref = (await append(sessions, turn("user", f"{GERMANY} {CHAT} " * 5), session="s1")).ref
+    said = f"{GERMANY} {CHAT} " * 5
+    ref = (await append(sessions, turn("user", said), session="s1")).ref
     assert await memory.close(ref) == "ended"
-    assert await sessions.read_digest(TENANT, "s1") is None
-    assert (await memory.known())["lives_in"] == "Germany", "facts carry what is in it"
+    digest = await sessions.read_digest(TENANT, "s1")
+    assert digest is not None and digest.text == f"[1 user] {said.strip()}"
+    assert (await memory.known())["lives_in"] == "Germany"
 
 
 async def test_a_goal_is_proposed_from_the_beginning_of_a_session_only(sessions: Sessions) -> None:

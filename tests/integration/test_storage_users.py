@@ -246,13 +246,17 @@ async def test_no_name_reaches_the_rows_of_another_user(users: Users) -> None:
     assert left == [at for at in range(len(everybody)) if at % 2]
 
 
-@pytest.mark.parametrize("stored", [b"", b"x", b"1", b"1 2", b"-1 0 x", b"1 x y", b"\xff\xfe", b"9" * 30, b"1 2 \xff"])
+@pytest.mark.parametrize(
+    "stored", [b"", b"x", b"1", b"1 2", b"-1 0 x", b"1 x y", b"\xff\xfe", b"9" * 30, b"1 2 \xff", b"1+ 0 x", b"+1 0 x"]
+)
 def test_a_profile_that_is_none_is_an_empty_one_or_its_text(stored: bytes) -> None:
     assert isinstance(Profile.decode(stored).text, str)
 
 
-@given(text=st.text(min_size=1), tokens=st.integers(0, 400), until=st.none() | st.integers(1, 2**52))
+@given(
+    text=st.text(), tokens=st.integers(0, 400), until=st.none() | st.integers(1, 2**52), yielded=st.integers(0, 2_000)
+)
 @settings(max_examples=100, suppress_health_check=[HealthCheck.too_slow])
-def test_a_profile_is_read_as_it_was_written(text: str, tokens: int, until: int | None) -> None:
-    written = Profile(tokens, text.encode("utf-8", "replace").decode(), until)
-    assert Profile.decode(written.encode()) == written
+def test_a_profile_is_read_as_it_was_written(text: str, tokens: int, until: int | None, yielded: int) -> None:
+    written = Profile(tokens, text.encode("utf-8", "replace").decode(), until, yielded)
+    assert Profile.decode(written.encode()) == (written if text or yielded else Profile(0, ""))

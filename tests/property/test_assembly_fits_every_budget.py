@@ -117,9 +117,10 @@ def check_nothing_is_lost_silently(
     reasons = {one.part for one in served.left_out}
     pinned = decode(stored.state)
     assert not pinned.text or pinned.text in served.system or "state" in reasons
-    assert not pinned.noted_text or "noted from this conversation" in served.messages.decode() or "state" in reasons
+    assert not pinned.noted_text or "noted from this conversation" in served.messages.decode() or "proposals" in reasons
     if profile is not None and (profile.text or profile.failure):
         assert "profile" in served.sections or "profile" in reasons
+    assert (profile.yielded if profile else 0) == sum(one.count or 0 for one in served.left_out)
     items = found.items if found is not None else ()
     shown = [(one.kind, one.id) for one in served.recalled]
     if "no_user_turn_at_the_end" in {one.reason for one in served.left_out if one.part == "recall"}:

@@ -155,6 +155,24 @@ def test_of_a_relation_with_one_object_at_most_one_holds_and_it_is_the_newest(to
                 assert one.superseded_at_ms >= one.last_confirmed_ms
 
 
+@given(
+    times=st.lists(st.integers(0, 2_000), min_size=2, max_size=12),
+    objects=st.lists(st.sampled_from(["Rome", "Oslo", "Graz"]), min_size=12, max_size=12),
+    retracted=st.sets(st.integers(0, 10)),
+)
+@settings(max_examples=50)
+def test_of_one_session_what_was_said_last_holds_whatever_its_dates_say(
+    times: list[int], objects: list[str], retracted: set[int]
+) -> None:
+    """Some are later than the time of learning, which they count as."""
+    told = [
+        said("lives_in", objects[seq], seq + 1, said_at_ms=START_MS + at, retracts=seq in retracted - {len(times) - 1})
+        for seq, at in enumerate(times)
+    ]
+    live = [one.object for one in facts(learnt(told)) if one.superseded_by is None]
+    assert live == [told[-1].object]
+
+
 @given(told=statements())
 @settings(max_examples=25)
 def test_nobody_likes_and_dislikes_the_same_thing_now(told: list[Stated]) -> None:

@@ -48,7 +48,8 @@ def random_profile(rng: random.Random) -> ProfileInput | None:
     """Some lines, nothing, or a failure."""
     if rng.random() < 0.2:
         return rng.choice((None, ProfileInput(failure="unavailable")))
-    return ProfileInput("\n".join(some_words(rng, 14) for _ in range(rng.randint(0, 20))))
+    lines = [some_words(rng, 14) for _ in range(rng.randint(0, 20))]
+    return ProfileInput("\n".join(lines), yielded=rng.choice((0, 0, 41)))
 
 
 def random_finds(rng: random.Random, stored: StoredContext) -> RecallInput | None:

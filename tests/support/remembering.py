@@ -123,7 +123,7 @@ class Memory:
                 users=sessions.users,
                 learning=Learning(self.extractor, model, failures),
                 proposing=Proposing(sessions, counter),
-                digests=DigestWriter(engines or Engines(ExtractiveSummarizer(cache, counter)), cache),
+                digests=DigestWriter(engines or Engines(ExtractiveSummarizer(cache, counter)), cache, counter),
                 vectors=self.vectors,
                 failures=failures,
                 now_ms=_now_ms,

@@ -6,6 +6,7 @@ import random
 import pytest
 
 from prefold.assembly import RecalledItem, RecallInput, ServedContext, assemble
+from prefold.assembly.shorten import Shortener
 from prefold.conversation.markers import GAP_TOKENS, gap_block
 from prefold.storage.types import StoredContext
 from prefold.tokens import load_counter
@@ -94,6 +95,24 @@ def test_then_the_summary_and_its_turns_are_named_in_the_gap() -> None:
     assert "summary" not in context.sections
     assert {"first_message", "ledger", "system"} <= context.sections.keys()
     assert "[Prefold: turns 1-" in text_of(context)
+
+
+@pytest.mark.parametrize("room", [20, 40, 60, 120, 180, 300])
+def test_a_clipped_ledger_consists_of_whole_entries(room: int) -> None:
+    lines = ["[Prefold: ledger]", *(f"[{seq} user] The gate of bus {seq} is number {seq * 7}." for seq in range(1, 15))]
+    lines.append("[Prefold: end of ledger]")
+    shortener = Shortener(load_counter())
+    fragment = shortener.text_fragment("user", 1, "ledger", "\n".join(lines))
+    cut = shortener.cut_fragment(fragment, room)
+    assert cut.tokens <= room
+    shown = json.loads(cut.content)["text"].splitlines()
+    if room >= 60:
+        (gone,) = [line for line in shown if line not in lines]
+        assert gone.startswith("[… ")
+        assert gone.endswith(" tokens left out …]")
+        at = shown.index(gone)
+        assert shown == [*lines[:at], gone, *lines[at + 1 - len(shown) :]]
+        assert (shown[0], shown[-1]) == (lines[0], lines[-1])
 
 
 def test_then_the_ledger_the_first_message_and_the_system_prompt() -> None:

@@ -80,12 +80,60 @@ def test_both_languages_give_one_key(english: str, chinese: str) -> None:
         ("我的邮箱改成li@post.example了", [("email", "li@post.example")]),
         ("我的邮箱换了。现在是 li@post.example", [("email", "li@post.example")]),
         ("我朋友有一只猫，名字叫豆豆", []),
+        ("我的邮箱不是li@post.example，是wang@post.example", [("email", "wang@post.example")]),
+        ("我的邮箱已经不是 li@post.example，而是 wang@post.example。", [("email", "wang@post.example")]),
+        ("我的手机号不是13800001111，现在是13900002222", [("phone", "13900002222")]),
+        ("我的邮箱不是li@post.example，应该是wang@post.example", []),
+        ("我的邮箱不是li@post.example，是老板的", []),
     ],
 )
 def test_a_pronoun_stands_for_what_was_named_before_it_and_for_nothing_else(
     said: str, rows: list[tuple[str, str]]
 ) -> None:
     assert found_in(said) == rows
+
+
+@pytest.mark.parametrize(
+    ("said", "rows"),
+    [
+        ("My brother told me this. I live in Oslo.\n\nI work at Acme.", [("works_at", "Acme")]),
+        ("Patient note\n\nI'm allergic to nuts.\n\nI work at Acme.", [("works_at", "Acme")]),
+        ("I told my doctor this. I'm allergic to nuts.", [("allergic_to", "nuts")]),
+        ("My sister told me this morning. I live in Oslo.", [("lives_in", "Oslo")]),
+        ("Let me tell you this. I love jazz.", [("likes", "jazz")]),
+        ("A quick note. I'm allergic to nuts.", [("allergic_to", "nuts")]),
+        ("My notes. I live in Oslo.", [("lives_in", "Oslo")]),
+        ("我就这么说吧。我住在上海。", [("lives_in", "上海")]),
+    ],
+)
+def test_others_speak_to_the_end_of_the_paragraph_that_is_announced_and_no_further(
+    said: str, rows: list[tuple[str, str]]
+) -> None:
+    assert found_in(said) == rows
+
+
+@pytest.mark.parametrize(
+    ("said", "named"),
+    [
+        ("I'm allergic to nuts y vivo en Madrid", "nuts"),
+        ("I love jazz und wohne in Berlin.", "jazz"),
+        ("I love tea et j'habite à Paris", "tea"),
+        ("I love sturm und drang poetry", "sturm und drang poetry"),
+        ("I love salsa y merengue dancing", "salsa y merengue dancing"),
+        ("Great, I love hiking in the rain", "hiking in the rain"),
+        ("I love bug hunting", "bug hunting"),
+    ],
+)
+def test_a_thing_ends_where_another_language_begins_and_is_no_sarcasm_for_a_word(said: str, named: str) -> None:
+    assert [one for _, one in found_in(said)] == [named]
+
+
+def test_a_denial_and_its_correction_in_chinese_end_one_address_and_tell_the_other() -> None:
+    rows = extract_offline(users("我的邮箱不是li@post.example，是wang@post.example。"), REF)
+    assert [(row.relation, row.object, row.retracts) for row in rows] == [
+        ("email", "li@post.example", True),
+        ("email", "wang@post.example", False),
+    ]
 
 
 def test_a_childs_age_is_kept_under_the_childs_name() -> None:

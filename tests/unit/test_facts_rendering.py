@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from prefold.facts import CATEGORIES, Category, Fact, categories_of, is_live, now_confidence, text_of
 from prefold.facts.categories import TRAITS
+from prefold.facts.evidence import key_of
 from prefold.facts.rendering import PROFILE_CAP_TOKENS, profile_of
 from prefold.facts.settling import faded_at_ms
 from prefold.tokens import load_counter
@@ -102,6 +103,23 @@ def test_what_is_replaced_expired_or_doubtful_is_not_in_the_profile() -> None:
     ]
     assert profile_of(facts, COUNTER, MAY_3).text == text_of(facts[-1])
     assert profile_of(facts[:-1], COUNTER, MAY_3).text == ""
+
+
+def test_a_company_is_located_where_a_user_lives() -> None:
+    assert key_of("Globex", "located_in", "Porto").relation == "located_in"
+    assert key_of("user", "located_in", "Porto") == key_of("user", "lives_in", "Porto")
+    assert text_of(fact("located_in", "Porto", subject="Globex")).startswith("Globex is located in Porto (said ")
+    assert text_of(fact("lives_in", "Porto", subject="Anna")).startswith("Anna lives in Porto (said ")
+
+
+def test_it_says_how_many_facts_had_no_room_and_counts_none_that_it_would_not_show() -> None:
+    facts = [fact("likes", f"dish {number}", category="preference") for number in range(61)]
+    hidden = [fact(obj="Replaced", superseded_by="x"), fact(obj="Doubtful", confidence=0.2)]
+    profile = profile_of([*facts, *hidden], COUNTER, MAY_3)
+    assert profile.yielded == 61 - len(profile.text.splitlines()) > 0
+    assert profile_of([*facts[:3], *hidden], COUNTER, MAY_3).yielded == 0
+    too_long = profile_of([fact("likes", "so long " * 30)], COUNTER, MAY_3, 20)
+    assert (too_long.text, too_long.yielded) == ("", 1)
 
 
 def test_what_has_faded_comes_last_and_only_where_there_is_room() -> None:

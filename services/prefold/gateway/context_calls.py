@@ -37,7 +37,7 @@ MOST_QUERY_CHARS = 8_000
 _FORMATS = ("anthropic", "openai")
 _TTLS = ("5m", "1h")
 _PLAIN, _RECALLING = ("no",), ("yes",)
-_ANSWER_FORMAT = 2
+_ANSWER_FORMAT = 3
 """Part of the ETag: raise it when the same stored context is served otherwise."""
 _THREAD_FROM_BYTES = 262_144
 """Larger contexts are cut in a thread, so that they do not hold up the others."""
@@ -206,6 +206,7 @@ def etag_of(
         stored.state_tokens,
         profile.text,
         profile.failure,
+        profile.yielded,
         form,
         budget,
         cache,

@@ -38,6 +38,9 @@ _MOST_WAITING = 256
 _MOST_AT_ONCE = 32
 MOST_LEFT_OUT = 200
 """That a record names: of a long session whose turns stand in short form there are thousands, one each."""
+MOST_TOLD = 20
+"""Recalled items that the log event names; the record has them all."""
+_TOLD = ("kind", "id", "session", "seq", "score")
 _CLOSING_SECONDS = 1.0
 _SUMMARY = b'"part":"summary",'
 
@@ -155,8 +158,14 @@ def _tell(one: _Waiting) -> None:
         tokens=record["tokens"]["total"],
         sections=record["tokens"]["sections"],
         recalled=len(record["recalled"]),
+        recalled_ids=[_told(item) for item in record["recalled"][:MOST_TOLD]],
         left_out=len(record["left_out"]),
+        summary=record["summary"],
     )
+
+
+def _told(recalled: dict[str, Any]) -> dict[str, Any]:
+    return {name: recalled[name] for name in _TOLD if name in recalled}
 
 
 @asynccontextmanager

@@ -66,7 +66,8 @@ class ContextReads:
             return _NOBODYS
         try:
             async with asyncio.timeout(self._within):
-                return ProfileInput((await self._book.profile(tenant, user)).text)
+                found = await self._book.profile(tenant, user)
+            return ProfileInput(found.text, yielded=found.yielded)
         except TimeoutError:
             log.warning("profile_too_slow", tenant=tenant)
             return ProfileInput(failure="too_slow")

@@ -41,7 +41,7 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     """What yielded, how many served tokens that spared, and why."""
 
     part: str
-    """A section of the context."""
+    """A section of the context, or ``proposals``: noted entries of the pinned state, which yield before it does."""
     tokens: Count | None
     """``None``: not known."""
     reason: str
@@ -50,6 +50,8 @@ class LeftOut(Struct, frozen=True, kw_only=True):
     kind: str | UnsetType = UNSET
     """Of something recalled that is no turn, or that could not be looked for."""
     id: str | UnsetType = UNSET
+    count: Count | UnsetType = UNSET
+    """Of facts that had no room within the profile's own cap (reason ``over_cap``)."""
 
 
 class ContextTokens(Struct, frozen=True, kw_only=True):

@@ -232,7 +232,7 @@ class Read(Call):
         stored, profile = found[0], Profile.decode(found[1])
         if profile.holds_until_ms is not None and profile.holds_until_ms <= time() * 1000:
             return None
-        if not profile.text:
+        if not (profile.text or profile.yielded):
             answer = self._whole(stored, known, reply)
             if answer is not None:
                 return answer
@@ -240,7 +240,8 @@ class Read(Call):
             return None
         counter = self.hot.counter
         assert counter is not None
-        return parts.contexts.serve_plain(stored, ProfileInput(profile.text), counter, self.started)
+        known_of = ProfileInput(profile.text, yielded=profile.yielded)
+        return parts.contexts.serve_plain(stored, known_of, counter, self.started)
 
     def _whole(self, stored: StoredContext, known: KnownContext | None, reply: Any) -> PlainAnswer | None:
         """The answer from what is stored as it is, which is known from now on; None: it is not so simple."""

@@ -45,6 +45,11 @@ class ProfileInput:
 
     text: str = ""
     failure: str = ""
+    yielded: int = 0
+    """So many facts had no room within the profile's own cap."""
+
+    def __bool__(self) -> bool:
+        return bool(self.text or self.failure or self.yielded)
 
 
 _NO_PROFILE = ProfileInput()
@@ -69,7 +74,7 @@ def assemble(
     caller's to refuse. ``cache`` puts breakpoints in, for ``form="anthropic"`` only.
     """
     profile, recalled = profile or _NO_PROFILE, recalled or _NO_RECALL
-    if form == "anthropic" and budget_tokens is None and cache is None and not (profile.text or profile.failure):
+    if form == "anthropic" and budget_tokens is None and cache is None and not profile:
         served = whole(stored) if recalled is _NO_RECALL else None
         if served is not None:
             return served
@@ -80,6 +85,7 @@ def assemble(
     plan, at_end = _fitted(stored, fragments, wanted, room, Shortener(counter))
     failures = [
         *([LeftOut("profile", None, profile.failure)] if profile.failure else []),
+        *([LeftOut("profile", None, "over_cap", count=profile.yielded)] if profile.yielded else []),
         *([LeftOut("recall", None, recalled.failure)] if recalled.failure else []),
         *(LeftOut("recall", None, reason, kind=kind) for kind, reason in recalled.failures),
     ]
@@ -208,4 +214,4 @@ def _served_recall(one: UsedItem, per_mille: int) -> ServedRecall:
 
 def _served_left_out(one: LeftOut, per_mille: int) -> ServedLeftOut:
     tokens = None if one.tokens is None else served_tokens(one.tokens, per_mille)
-    return ServedLeftOut(one.part, tokens, one.reason, one.first_seq, one.last_seq, one.kind, one.id)
+    return ServedLeftOut(one.part, tokens, one.reason, one.first_seq, one.last_seq, one.kind, one.id, one.count)

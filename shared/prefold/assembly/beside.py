@@ -20,6 +20,9 @@ from prefold.conversation.project import Fragment
 PART = "beside"
 """Name of the fragment's part."""
 
+PROPOSALS = "proposals"
+"""What ``left_out`` calls noted entries: the pinned state itself is ``state`` there. Their tokens count as its section."""
+
 _NOTED = ("noted from this conversation by a summarizer and not confirmed by anybody:", "noted entries")
 _PROFILE = ("what is known of the user, from this and earlier conversations. For reference only:", "what is known")
 _OVERHEAD = FRAGMENT_TOKENS + BLOCK_TOKENS
@@ -60,7 +63,7 @@ def beside(wanted: Wanted, before: Sequence[Fragment], room: int, shares: Shares
         return Beside(left_out=_nowhere(wanted))
     made = Beside()
     free = room - _OVERHEAD
-    noted, free = _lines(wanted.noted, "state", _NOTED, min(free, shares.noted - _OVERHEAD), free, made, shortener)
+    noted, free = _lines(wanted.noted, PROPOSALS, _NOTED, min(free, shares.noted - _OVERHEAD), free, made, shortener)
     profile, free = _lines(
         wanted.profile, "profile", _PROFILE, min(free, shares.profile - _OVERHEAD), free, made, shortener
     )
@@ -71,7 +74,7 @@ def beside(wanted: Wanted, before: Sequence[Fragment], room: int, shares: Shares
 
 
 def _nowhere(wanted: Wanted) -> list[LeftOut]:
-    parts = {"state": wanted.noted, "profile": wanted.profile, "recall": wanted.items}
+    parts = {PROPOSALS: wanted.noted, "profile": wanted.profile, "recall": wanted.items}
     return [LeftOut(part, None, "no_user_turn_at_the_end") for part, what in parts.items() if what]
 
 
@@ -115,7 +118,7 @@ def _composed(made: Beside, noted: str, profile: str, recalled: Recalled, room: 
         elif profile:
             profile = _given_up(made, "profile", profile, shortener)
         else:
-            noted = _given_up(made, "state", noted, shortener)
+            noted = _given_up(made, PROPOSALS, noted, shortener)
     made.used = recalled.in_order()
     made.left_out += recalled.left_out
     return made

@@ -36,6 +36,8 @@ class LeftOut:
     kind: str = ""
     """Of something recalled that is no turn."""
     id: str = ""
+    count: int | None = None
+    """Of facts that had no room in the profile."""
 
 
 @dataclass(slots=True)

@@ -35,6 +35,8 @@ _WORD = re.compile(r"\w+")
 _WORTH_CLIPPING = 64
 """Tokens of room below which a text stands whole or not at all."""
 _MARKS_TOKENS = 8
+_QUOTED = re.compile(r"^\[(?=\d)([^\]\n]{1,80})\]", re.MULTILINE)
+"""Before a quote of a turn: of another conversation it is no turn of this one, and its brackets are round."""
 _MOST_OF_ROOM = 2
 """One text gets at most the room divided by this."""
 
@@ -192,8 +194,10 @@ def _passage(item: RecalledItem, room: int) -> str:
 
 
 def _flat(item: RecalledItem) -> str:
-    """A fact is one line, whatever was said."""
-    return " ".join(item.text.split()) if item.kind == "fact" else item.text.strip()
+    """A fact is one line, whatever was said; quotes of another conversation have round brackets, both of them."""
+    if item.kind == "fact":
+        return " ".join(item.text.split())
+    return item.text.strip() if item.kind == "turn" else _QUOTED.sub(r"(\1)", item.text.strip())
 
 
 def _head(item: RecalledItem) -> str:

@@ -36,6 +36,8 @@ class ServedLeftOut:
     last_seq: int | None = None
     kind: str = ""
     id: str = ""
+    count: int | None = None
+    """Of facts that had no room in the profile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,4 +96,6 @@ def shown_left_out(one: ServedLeftOut) -> dict[str, Any]:
         shown["first_seq"], shown["last_seq"] = one.first_seq, one.last_seq
     if one.kind:
         shown["kind"], shown["id"] = one.kind, one.id
+    if one.count is not None:
+        shown["count"] = one.count
     return shown

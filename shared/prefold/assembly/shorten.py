@@ -1,6 +1,7 @@
 """The newest turn made to fit, and texts cut to a room. Tokens are raw."""
 
 import re
+from bisect import bisect_left
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,7 +18,7 @@ from prefold.conversation.blocks import (
     text_block,
 )
 from prefold.conversation.clipping import clip
-from prefold.conversation.markers import BLOCK_TOKENS, FRAGMENT_TOKENS, RESULT_HEAD
+from prefold.conversation.markers import BLOCK_TOKENS, FRAGMENT_TOKENS, RESULT_HEAD, left_out_text
 from prefold.conversation.project import Fragment
 from prefold.conversation.published import Place, read_blocks
 from prefold.conversation.turns import Role
@@ -70,6 +71,24 @@ class Shortener:
         shorter, tokens = clip(text, self._counter.count(text), room, self._counter.count)
         return (shorter, tokens) if tokens <= room else (_BARE, self._counter.count(_BARE))
 
+    def cut_entries(self, text: str, room: int) -> tuple[str, int]:
+        """The first and the last lines of a text within ``room`` tokens, each of them whole, and what that counts.
+
+        Not even two of them with a marker in between have room: then as ``cut_text``.
+        """
+        lines, count = text.splitlines(), self._counter.count
+        most = len(lines) - _LEAST_LINES + 1
+
+        def without(gone: int) -> str:
+            kept = len(lines) - gone
+            head = max(1, kept * 2 // 3)
+            left_out = count("\n".join(lines[head : head + gone]))
+            return "\n".join([*lines[:head], left_out_text(left_out), *lines[head + gone :]])
+
+        gone = 1 + bisect_left(range(1, most + 1), True, key=lambda gone: count(without(gone)) <= room)
+        shorter = without(gone) if 0 < gone <= most else ""
+        return (shorter, count(shorter)) if shorter else self.cut_text(text, room)
+
     def cut_lines(self, text: str, room: int) -> tuple[str, int]:
         """A text between two marks within ``room`` tokens, its last entries gone, and what it counts with what joins it."""
         lines = text.splitlines()
@@ -89,7 +108,8 @@ class Shortener:
     def cut_fragment(self, fragment: Fragment, room: int) -> Fragment:
         """A fragment of the head as one text block within ``room`` tokens, overheads included."""
         text = "\n".join(block.brief for block in self._read(fragment) if isinstance(block, PlainBlock))
-        shorter, _ = self.cut_text(text, room - FRAGMENT_TOKENS - BLOCK_TOKENS)
+        cut = self.cut_entries if fragment.part == "ledger" else self.cut_text
+        shorter, _ = cut(text, room - FRAGMENT_TOKENS - BLOCK_TOKENS)
         return self.text_fragment(fragment.role, fragment.seq, fragment.part, shorter)
 
     def shorten(self, group: Group, room: int) -> Shortened | None:

@@ -145,7 +145,7 @@ class FactBook:
             seen[:] = [_known(book, fact_id)]
             after = book.changed_to({name: row for name, row in book.rows.items() if name != fact_id})
             closing = [
-                (after.rows[name].key, _against(after.rows[name].evidence[-1], fact.superseded_at_ms or 0, None))
+                (after.rows[name].key, _closed(after.rows[name].evidence[-1], fact.superseded_at_ms or 0))
                 for name, fact in book.facts.items()
                 if fact.superseded_by == fact_id and name != fact_id
             ]
@@ -341,6 +341,11 @@ def _against(shown: Evidence, at_ms: int, by: str | None) -> Evidence:
     return replace(
         shown, source=None, origin="backend", said_at_ms=at_ms, said="", retracts=True, by=by, expires_at_ms=None
     )
+
+
+def _closed(newest: Evidence, at_ms: int) -> Evidence:
+    """The same of what something newer had replaced: no earlier than the row's newest word, whatever its date says."""
+    return _against(newest, max(at_ms, newest.said_at_ms), None)
 
 
 def _served(fact: Fact | None) -> tuple[str, Category] | None:

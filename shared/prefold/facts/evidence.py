@@ -7,7 +7,7 @@ from typing import Annotated, Any, Final
 import msgspec
 import orjson
 
-from prefold.facts.names import clean, normal_subject
+from prefold.facts.names import USER, clean, normal_subject
 from prefold.facts.relations import denied, group_of, known, normal_object, normal_relation
 from prefold.facts.rows import Category, Origin, Source, Stated
 
@@ -136,8 +136,14 @@ def decode_row(name: str, stored: bytes) -> Row | None:
 
 def key_of(subject: str, relation: str, obj: str) -> Key:
     """The key of a statement; ``relation`` may be anybody's name of it."""
-    name = normal_relation(relation)
-    return Key(normal_subject(subject), name, normal_object(name, obj))
+    who = normal_subject(subject)
+    name = _of(who, normal_relation(relation))
+    return Key(who, name, normal_object(name, obj))
+
+
+def _of(subject: str, relation: str) -> str:
+    """A user is not located in a place, but lives there."""
+    return "lives_in" if subject == USER and relation == "located_in" else relation
 
 
 def evidence_of(stated: Stated, now_ms: int) -> tuple[Key, Evidence] | str:
@@ -155,6 +161,7 @@ def evidence_of(stated: Stated, now_ms: int) -> tuple[Key, Evidence] | str:
         return "empty"
     retracts, base = stated.retracts, denied(key.relation)
     if base is not None:
+        base = _of(key.subject, base)
         key, retracts = Key(key.subject, base, normal_object(base, obj)), True
     made = Evidence(
         source=stated.source,

@@ -112,7 +112,13 @@ KNOWN: Final[tuple[Relation, ...]] = (
         "lives_in",
         "location",
         "{s} lives in {o}",
-        "moved_to moved_into based_in is_based_in resides_in residence location home_city city home live_in living_in lives_at live_at lives located_in is_located_in relocated_to settled_in home_country country_of_residence stays_in 住在 居住地 居住在 现居 现居地 住 搬到 搬到了 搬去 所在地 所在城市 常住地",
+        "moved_to moved_into based_in is_based_in resides_in residence location home_city city home live_in living_in lives_at live_at lives relocated_to settled_in home_country country_of_residence stays_in 住在 居住地 居住在 现居 现居地 住 搬到 搬到了 搬去 所在地 所在城市 常住地",
+    ),
+    _one(
+        "located_in",
+        "location",
+        "{s} is located in {o}",
+        "is_located_in headquartered_in is_headquartered_in headquarters 位于 坐落于 总部",
     ),
     _one("time_zone", "location", "{s}'s time zone is {o}", "timezone tz 时区"),
     _one(
@@ -361,7 +367,7 @@ KNOWN: Final[tuple[Relation, ...]] = (
 )
 """A name stands in one row only; a test says so."""
 _NAMING: Final = frozenset(
-    "from born_in grew_up_in home_town lives_in works_at studies_at studied_at spouse partner boss colleague mother father child son daughter sister brother grandmother"
+    "from born_in grew_up_in home_town lives_in located_in works_at studies_at studied_at spouse partner boss colleague mother father child son daughter sister brother grandmother"
     " grandfather grandchild stepchild aunt uncle cousin niece nephew roommate neighbor classmate mentor coach teacher assistant doctor therapist friend dog cat".split()
 )
 LASTING: Final = frozenset(

@@ -49,7 +49,7 @@ def profile_of(facts: Iterable[Fact], counter: TokenCounter, now_ms: int, cap: i
     """At most ``cap`` raw tokens, one line a fact, the most useful first; a line that does not fit is left out whole.
 
     Without expired rows and doubtful ones. Those that have faded come last, where there is room: each line has its day,
-    and nothing newer is known. It says until when that is so.
+    and nothing newer is known. It says until when that is so, and how many facts had no room.
     """
     served = [one for one in facts if is_live(one, now_ms) and one.confidence >= FADED_CONFIDENCE]
     lines: list[str] = []
@@ -65,10 +65,10 @@ def profile_of(facts: Iterable[Fact], counter: TokenCounter, now_ms: int, cap: i
             tokens += more
             lines.append(line)
             shown.append(fact)
-    return _checked(lines, shown, counter, cap, now_ms)
+    return _checked(lines, shown, counter, cap, now_ms, len(served))
 
 
-def _checked(lines: list[str], shown: list[Fact], counter: TokenCounter, cap: int, now_ms: int) -> Profile:
+def _checked(lines: list[str], shown: list[Fact], counter: TokenCounter, cap: int, now_ms: int, served: int) -> Profile:
     """The count of the whole is the one that holds: pieces may join across a line's end."""
     text = "\n".join(lines)
     tokens = counter.count(text)
@@ -77,7 +77,8 @@ def _checked(lines: list[str], shown: list[Fact], counter: TokenCounter, cap: in
         text = "\n".join(lines)
         tokens = counter.count(text)
     ends = [end for one in shown for end in (one.expires_at_ms, faded_at_ms(one)) if end is not None and end > now_ms]
-    return Profile(tokens if text else 0, text, min(ends, default=None) if text else None)
+    until = min(ends, default=None) if text else None
+    return Profile(tokens if text else 0, text, until, served - len(shown))
 
 
 def _usefulness(fact: Fact, now_ms: int) -> tuple[bool, int, float, int, str]:

@@ -3,13 +3,13 @@
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from math import log2
 from typing import Final
 
 from prefold.facts.categories import TRAITS
-from prefold.facts.evidence import FADED_CONFIDENCE, Evidence, Row, rank_of
+from prefold.facts.evidence import FADED_CONFIDENCE, MOST_MS, Evidence, Row, rank_of
 from prefold.facts.known_relations import LASTING
 from prefold.facts.names import USER
 from prefold.facts.relations import known
@@ -23,6 +23,9 @@ _EACH_MORE: Final = 0.8
 _MOST_SOURCES: Final = 16
 
 Order = tuple[object, ...]
+_Turn = tuple[str, str, int]
+"""Session, life and number."""
+_Slot = list[tuple[Row, "_Same"]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,39 +43,99 @@ class _Same:
     """Rows of one subject and relation."""
 
     is_single: bool
-    denials: list[_End]
+    denials: list[tuple[Row, Evidence]]
     """Retractions of whatever the object was."""
 
 
 def settled(rows: Iterable[Row]) -> dict[str, Fact]:
-    """Facts by id. Newest wins by key; what it replaced is superseded; a row that only ever was denied is none."""
+    """Facts by id. Newest wins by key; what it replaced is superseded; a row that only ever was denied is none.
+
+    Of turns of one session the later one is the newer, whatever their dates say: see ``_in_turn``.
+    """
     by_id = {row.id: row for row in rows}
     facts: dict[str, Fact] = {}
-    for slot in _slots(by_id.values()):
-        if _is_uncontested(slot):
-            row, same = slot[0]
+    for found in _slots(by_id.values()):
+        if _is_uncontested(found):
+            row, same = found[0]
             facts[row.id] = _fact(row, None, same.is_single)
             continue
+        slot = _in_turn(found)
         turns = sorted((_told(row, one) for row, _ in slot for one in row.asserted()), key=lambda end: end.order)
         told = turns, [end.order for end in turns]
+        ends = {id(same): [_told(other, one, "") for other, one in same.denials] for same in _relations(slot)}
         for row, same in slot:
             if row.asserted():
-                facts[row.id] = _fact(row, _end(row, same.denials, told, by_id), same.is_single)
+                facts[row.id] = _fact(row, _end(row, ends[id(same)], told, by_id), same.is_single)
     return facts
 
 
-def _slots(rows: Iterable[Row]) -> Iterable[list[tuple[Row, _Same]]]:
+def _slots(rows: Iterable[Row]) -> Iterable[_Slot]:
     """Rows that exclude each other: all of a relation with one object, else a relation and its opposite."""
     named: dict[tuple[str, str], list[Row]] = defaultdict(list)
     for row in rows:
         named[row.key.subject, row.key.relation].append(row)
     slots: dict[tuple[str, ...], list[tuple[Row, _Same]]] = defaultdict(list)
     for rows_of_it in named.values():
-        denials = [_told(row, one, "") for row in rows_of_it if not row.key.object for one in row.retracted()]
+        denials = [(row, one) for row in rows_of_it if not row.key.object for one in row.retracted()]
         same = _Same(_is_single(rows_of_it), denials)
         for row in rows_of_it:
             slots[row.key.slot(same.is_single)].append((row, same))
     return slots.values()
+
+
+def _in_turn(slot: _Slot) -> _Slot:
+    """The slot with no turn said later than a turn of its session after it; the same one where that is so anyway.
+
+    A date in the future, which counts as the time of learning, or a turn without a date, which has the time of its
+    page, would else be newer than what was said after it. Such a time is the latest possible one, so it is lowered.
+    """
+    relations = _relations(slot)
+    told = [one for row, _ in slot for one in row.evidence]
+    told += [one for same in relations for _, one in same.denials]
+    times = _latest_times(told)
+    if all(_time(one, times) == one.said_at_ms for one in told):
+        return slot
+    moved = {id(same): _Same(same.is_single, _all_at(same.denials, times)) for same in relations}
+    return [(_at(row, times), moved[id(same)]) for row, same in slot]
+
+
+def _relations(slot: _Slot) -> list[_Same]:
+    """One or two: most rows of a slot are of one relation."""
+    return list({id(same): same for _, same in slot}.values())
+
+
+def _latest_times(told: Iterable[Evidence]) -> dict[_Turn, int]:
+    """Of each turn its own time or that of the earliest after it in its session, ms of the wall clock."""
+    times: dict[_Turn, int] = {}
+    for one in told:
+        if (turn := _turn(one)) is not None:
+            times[turn] = min(one.said_at_ms, times.get(turn, one.said_at_ms))
+    after: dict[tuple[str, str], int] = {}
+    for session, incarnation, seq in sorted(times, reverse=True):
+        latest = min(times[session, incarnation, seq], after.get((session, incarnation), MOST_MS))
+        times[session, incarnation, seq] = after[session, incarnation] = latest
+    return times
+
+
+def _turn(one: Evidence) -> _Turn | None:
+    """None: a backend's word, which names a turn to show that it is so, not since when."""
+    if one.source is None or one.origin == "backend":
+        return None
+    return (one.source.session, one.source.incarnation, one.source.seq)
+
+
+def _time(one: Evidence, times: Mapping[_Turn, int]) -> int:
+    turn = _turn(one)
+    return one.said_at_ms if turn is None else times[turn]
+
+
+def _at(row: Row, times: Mapping[_Turn, int]) -> Row:
+    evidence = [replace(one, said_at_ms=_time(one, times)) for one in row.evidence]
+    return replace(row, evidence=tuple(sorted(evidence, key=Evidence.order)))
+
+
+def _all_at(denials: Sequence[tuple[Row, Evidence]], times: Mapping[_Turn, int]) -> list[tuple[Row, Evidence]]:
+    return [(row, replace(one, said_at_ms=_time(one, times))) for row, one in denials]
 
 
 def _is_uncontested(slot: Sequence[tuple[Row, _Same]]) -> bool:

@@ -40,19 +40,28 @@ class Profile:
     """One line a fact; empty: nothing is known."""
     holds_until_ms: int | None = None
     """From then on a line of it is out of date; None: only a write changes it."""
+    yielded: int = 0
+    """So many facts that it would show have no room within its cap."""
 
     def encode(self) -> bytes:
-        """As it is stored: tokens, the time (0: none) and the text, with spaces between; empty for an empty one."""
-        return b"%d %d %s" % (self.tokens, self.holds_until_ms or 0, self.text.encode()) if self.text else b""
+        """As it is stored: tokens, the time (0: none) and the text, with spaces between; empty for an empty one.
+
+        ``400+41 0 …``: 41 facts yielded to the cap.
+        """
+        if not (self.text or self.yielded):
+            return b""
+        more = b"+%d" % self.yielded if self.yielded else b""
+        return b"%d%b %d %b" % (self.tokens, more, self.holds_until_ms or 0, self.text.encode())
 
     @classmethod
     def decode(cls, stored: bytes | None) -> "Profile":
         """What ``encode`` made; an empty one of anything else."""
-        tokens, _, rest = (stored or b"").partition(b" ")
+        head, _, rest = (stored or b"").partition(b" ")
+        tokens, plus, yielded = head.partition(b"+")
         until, _, text = rest.partition(b" ")
-        if not (tokens.isdigit() and until.isdigit()):
+        if not (tokens.isdigit() and until.isdigit() and (not plus or yielded.isdigit())):
             return cls(0, "")
-        return cls(int(tokens), text.decode(errors="replace"), int(until) or None)
+        return cls(int(tokens), text.decode(errors="replace"), int(until) or None, int(yielded or 0))
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,7 +48,7 @@ def memory_of(shared: Runtime) -> Remembering:
             users=sessions.users,
             learning=Learning(OfflineExtractor(), _model_extractor(shared), failures),
             proposing=Proposing(sessions, shared.counter),
-            digests=DigestWriter(engines, cache),
+            digests=DigestWriter(engines, cache, shared.counter),
             vectors=DerivedVectors(
                 sessions, UserFacts(sessions.users, book, shared.now_ms), partial(open_store, shared)
             ),

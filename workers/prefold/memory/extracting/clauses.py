@@ -47,6 +47,10 @@ _FILLER = re.compile(
 _OPENS_QUESTION = re.compile(
     rf"^(?:and\s|but\s|so\s|or\s|also\s|then\s|well,?\s|ok(?:ay)?,?\s|hey,?\s|hi,?\s)*{_ASKING}\b", re.IGNORECASE
 )
+_DENYING_QUESTION_WIDE = re.compile(
+    r"不是[^，,。！!？?]{1,60}(?:[，,]\s?而?是[^，,。！!？?]{1,60})?(?:吗|对吧|是吧)\W*$"
+)
+"""不是…吗: what it seems to deny is what it asks for."""
 _ENDS_ASKING = re.compile(r"[?？]\W{0,6}$|吗[。！!~～]?$")
 
 
@@ -63,6 +67,8 @@ class Clause:
 
 def stated_part(sentence: str) -> str:
     """``sentence`` without the question that it ends with; empty where all of it asks."""
+    if _DENYING_QUESTION_WIDE.search(sentence):
+        return ""
     if not _ENDS_ASKING.search(sentence):
         return "" if _OPENS_QUESTION.match(sentence) and not _is_order(sentence) else sentence
     if _TAG_QUESTION.search(sentence):

@@ -34,6 +34,16 @@ _JOKE = re.compile(
     r"|开玩笑|玩笑|哈哈|呵呵|嘿嘿|嘻嘻|逗你|骗你|反话|才怪|冗談",
     re.IGNORECASE,
 )
+_NUISANCE = (
+    r"(?:bugs?\s(?:in|on)|waiting|on\shold|being\s(?:ignored|stuck|put\son|charged|lied|woken|interrupted|kept|told\sto)|getting\s(?:stuck|ignored|charged|woken|soaked|lost|yelled)|stuck\sin"
+    r"|crash(?:es|ing)|outages?|downtime|time-?outs?|traffic\sjams?|rush\shour|delays|delayed|errors|failures|failing|broken\s\w+|spam|paperwork|overtime|merge\sconflicts|hidden\sfees|long\slines|queu(?:es|e?ing)|standing\sin\sline)\b"
+)
+_SARCASM = re.compile(
+    rf"^\W*(?:(?:oh|well|just|yeah|wow|ah),?\s)*(?:great|wonderful|fantastic|awesome|lovely|brilliant|perfect|terrific|super|excellent|nice|oh\sjoy|thanks\sa\slot)\b[,.!\s-]+(?:i|we)\s(?:(?:just|really|absolutely|so|simply|truly|totally|always)\s)*(?:love|adore|enjoy|like)\b[^,.;]{{0,30}}?\b{_NUISANCE}"
+    rf"|\b(?:i|we)\s(?:just|so)\s(?:love|adore|enjoy)\s(?:it\swhen\s)?(?:the\s|these\s|all\s)*{_NUISANCE}",
+    re.IGNORECASE,
+)
+"""Praise of what nobody likes, after a cheer or with "just": no mark is needed."""
 _TAKEN_BACK = re.compile(
     r"^\W*(?:just\s|only\s|i'm\s|nah\W+|no\W+|wait\W+|sorry\W+|oops\W+|haha\W+|lol\W+)*(?:kidding|joking|jk|j/k|not\sreally|not(?=!)|psych|gotcha|that(?:'s|\swas)\s(?:a\sjoke|not\strue)|scratch\sthat|never\s?mind|forget\s(?:it|that)|(?:that's|it's|i\smean)\s(?:my|his|her|their)|asking\sfor\s(?:a\sfriend|someone|somebody)|(?:said|says)\s(?:my|his|her|the|a)\s)\b|^\W*(?:开玩笑|骗你|逗你|才怪|算了|不是真的)",
     re.IGNORECASE,
@@ -125,7 +135,7 @@ def _is_short(clause: str) -> bool:
 
 def is_joke(sentence: str, following: str = "") -> bool:
     """Whether ``sentence`` is marked as a joke, or taken back by the one after it."""
-    return bool(_JOKE.search(sentence) or (following and _TAKEN_BACK.search(following)))
+    return bool(_JOKE.search(sentence) or _SARCASM.search(sentence) or (following and _TAKEN_BACK.search(following)))
 
 
 def is_secret(text: str) -> bool:

@@ -47,6 +47,11 @@ _CHANGED_WIDE = re.compile(
     r"我的?(?P<what>手机号?码?|电话号?码?|邮箱|微信号?|地址)(?:已经|刚刚?|最近)*(?:换|改|变|更新)(?:了|过)"
 )
 _IT_WIDE = re.compile(r"(?:现在|新的?|新号码?|新邮箱|新地址)+(?:的)?(?:是|为|：|:)")
+_WRONG_WIDE = re.compile(
+    r"我的?(?P<what>手机号?码?|电话号?码?|邮箱|微信号?)(?:地址)?(?:现在|已经|早就|早)*(?:不是|不再是)"
+)
+_RIGHT_WIDE = re.compile(r"(?:而|现在|新的?)*(?:是|改成了?|换成了?)(?!不|什么|谁|哪)")
+"""After a clause that said what is wrong."""
 _KIN_WIDE = re.compile(
     r"(?:我(?:们)?(?:家)?里?(?:刚|还|也|现在)*(?:养了?|有|领养了?)[^，,。]{0,8}?|我(?:们)?(?:家)?的?)(?P<kind>猫|狗|金毛|泰迪|柯基|哈士奇|布偶|英短|拉布拉多|女儿|儿子|妹妹|姐姐|弟弟|哥哥|女朋友|男朋友)(?:$|[^的]{0,8}$)"
 )
@@ -105,6 +110,8 @@ def said_out_wide(clauses: Sequence[Clause], before: str) -> list[Clause]:
 def _whole_wide(said: str, before: str) -> str:
     if (it := _IT_WIDE.match(said)) and (changed := _CHANGED_WIDE.search(before)):
         return f"我的{changed['what']}是{said[it.end() :]}"
+    if (it := _RIGHT_WIDE.match(said)) and (wrong := _WRONG_WIDE.match(before.strip())):
+        return f"我的{wrong['what']}是{said[it.end() :]}"
     if (named := _NAMED_WIDE.match(said)) and (kin := _KIN_WIDE.match(before.strip())):
         kind = kin["kind"] if kin["kind"] not in _BREEDS_WIDE else "宠物"
         return f"我的{kind}叫{said[named.end() :]}"

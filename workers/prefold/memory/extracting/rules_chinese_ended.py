@@ -3,7 +3,8 @@
 import re
 
 from prefold.memory.extracting.rule import Rule, wide
-from prefold.memory.extracting.shapes_chinese import wide_allergy, wide_place, wide_things
+from prefold.memory.extracting.shapes import email
+from prefold.memory.extracting.shapes_chinese import wide_allergy, wide_phone, wide_place, wide_things
 
 __all__ = ["ENDED_CHINESE", "SAYS_NO_LONGER_CHINESE"]
 
@@ -18,6 +19,18 @@ ENDED_CHINESE: tuple[Rule, ...] = (
         "works_at",
         r"我~(?:已经)?(?:不再?在|从)(?=[一-龥A-Za-z]{2,12}(?:工作了?|上班了?|离职了?|辞职了?)$)",
         wide_place,
+        retracts=True,
+    ),
+    wide(
+        "email",
+        r"我的?(?:旧|个人|私人|常用)?(?:电子)?(?:邮箱|邮件地址|email|Email|e-mail|E-mail)(?:地址)?(?:现在|已经|早就|早)*(?:不再是|不是)",
+        email,
+        retracts=True,
+    ),
+    wide(
+        "phone",
+        r"我的?(?:旧|个人)?(?:手机号?码?|电话号?码?|联系电话)(?:现在|已经|早就|早)*(?:不再是|不是)",
+        wide_phone,
         retracts=True,
     ),
     wide("likes", r"我~(?:已经)?(?:不再喜欢|不喜欢|不再爱)", wide_things, retracts=True),
@@ -42,6 +55,6 @@ ENDED_CHINESE: tuple[Rule, ...] = (
 )
 
 SAYS_NO_LONGER_CHINESE = re.compile(
-    r"不再|不.{1,16}了$|搬离|搬走|离职|辞职|戒了|又(?:能|可以|开始)|(?:能|可以|开始)吃.{1,10}了$"
+    r"不再|不是\s?[\w.+-]+@|不是\s?\+?\d|不.{1,16}了$|搬离|搬走|离职|辞职|戒了|又(?:能|可以|开始)|(?:能|可以|开始)吃.{1,10}了$"
 )
 """Without it no rule of ``ENDED_CHINESE`` holds."""

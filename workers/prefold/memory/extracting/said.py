@@ -15,6 +15,7 @@ from prefold.compaction.reading.sentences import Span, SpanKind, split_sentences
 from prefold.compaction.reading.source import PartKind, read_source
 from prefold.compaction.reading.turns import fold
 from prefold.conversation.turns import TurnKind
+from prefold.memory.extracting.announcing import announces_others
 from prefold.memory.extracting.staging import Stage
 from prefold.recall.index_text import parse_time
 from prefold.storage.types import StoredTurn
@@ -73,8 +74,9 @@ def _sentences(turn: StoredTurn, text: str) -> Iterator[OwnSentence]:
     pasted = doubtful_ranges(text)
     quotes = [found.span() for found in _QUOTES.finditer(text)]
     spans = list(_whole(split_sentences(text)))
+    others = _of_others(text, spans)
     for index, (start, end) in enumerate(spans):
-        if end - start > MOST_CHARACTERS or is_inside(pasted, start):
+        if end - start > MOST_CHARACTERS or is_inside(pasted, start) or index in others:
             continue
         following = fold(text[slice(*spans[index + 1])]) if index + 1 < len(spans) else ""
         own = tuple(
@@ -87,6 +89,20 @@ def _sentences(turn: StoredTurn, text: str) -> Iterator[OwnSentence]:
             not preceding or "\n\n" in text[spans[index - 1][1] : start] or is_inside(pasted, spans[index - 1][0])
         )
         yield OwnSentence(turn, _on_one_line(text[start:end]), own, following, "" if is_apart else preceding)
+
+
+def _of_others(text: str, spans: Sequence[tuple[int, int]]) -> set[int]:
+    """Indexes of sentences that others say: from one that announces them to the end of the paragraph below it."""
+    found: set[int] = set()
+    is_theirs = False
+    for index, (start, end) in enumerate(spans):
+        is_apart = index > 0 and "\n\n" in text[spans[index - 1][1] : start]
+        is_theirs = is_theirs and not (is_apart and index - 1 in found)
+        if is_theirs:
+            found.add(index)
+        is_short = end - start <= MOST_CHARACTERS
+        is_theirs = is_theirs or (is_short and announces_others(_on_one_line(text[start:end])))
+    return found
 
 
 def _whole(spans: Sequence[Span]) -> Iterator[tuple[int, int]]:

@@ -39,6 +39,12 @@ _STOPS = re.compile(
         |thanks|please|plus|lately|recently|(?:an?|one|two|three|four|five|six|ten|\d+|a\sfew|a\scouple\sof|some)\s(?:days?|weeks?|months?|years?)\sago|last\s(?:night|week|weekend|month|year|summer|winter|spring|fall)|today|tonight|yesterday|tomorrow|this\s(?:week|month|year|morning|weekend|summer|winter|spring|fall)|these\sdays|right\snow|at\sthe\smoment|for\snow|nowadays|now|anymore|any\smore|too|as\swell|btw|by\sthe\sway|though|actually|honestly|either|so\smuch|very\smuch|a\slot|a\sbunch|the\smost|more\sthan|most\sof\sall|for\s(?:years|ages|a\swhile|\w+\syears?|\w+\smonths?|the\spast|the\slast|almost|over|about)|since|everywhere|every\s(?:day|week|month|year|morning|evening|night|weekend|time|other)|once\sa|twice\sa|just\slike|like\s(?:you|that|this|my|a))\b""",
     re.IGNORECASE | re.VERBOSE,
 )
+_FOREIGN = re.compile(
+    r"""\s(?:y|e|et|und|och|og)\s(?:j'|(?:[\w']+\s)?(?:vivo|trabajo|soy|estoy|tengo|quiero|hablo|uso|tambi[eé]n|me|mi|mis|moro|abito|lavoro|sono|ho|trabalho|tenho|gosto|mio|mia|meu|minha
+        |ich|wohne|lebe|arbeite|bin|habe|mag|mein|meine|auch|nicht|je|mon|ma|mes|habite|suis|travaille|aussi|jag|bor|arbetar|jeg|jobber)\b)""",
+    re.IGNORECASE | re.VERBOSE,
+)
+"""The sentence goes on in another language."""
 _POINTS = re.compile(
     r"\b(?:this|these|those|it|them)\b(?!\s(?:days|week|month|year|summer|winter|spring|fall|weekend|morning)\b)|\b(?:to|in|of|on|at|with|for|from|about|into|like|making|doing|seeing)\sthat\b|\b(?:their|its)\b|\b(?:with|for|to|by|of|from)\s(?:him|her|you)\b|\bthat\s(?:one|way|stuff)\b",
     re.IGNORECASE,
@@ -91,6 +97,8 @@ def cut(rest: str) -> str:
     text = rest.strip()
     while found := _ARTICLE.match(text):
         text = text[found.end() :]
+    if found := _FOREIGN.search(text):
+        text = text[: found.start()]
     found = _STOPS.search(text)
     return _TRAILING.sub("", text[: found.start()] if found else text).strip()
 
