@@ -106,6 +106,8 @@ def keys_of(arguments: list[str]) -> list[str]:
         return arguments[1:]
     if command in _TWO:
         return arguments[1:3]
+    if command == "BITOP":
+        return arguments[2:]
     return arguments[2:3] if command in _SUBCOMMANDS else arguments[1:2]
 
 

@@ -166,7 +166,7 @@ def _second_gateway(first: Part) -> Part:
     return replace(
         first,
         name="gateway 2",
-        environment={**first.environment, "PREFOLD_PORT": str(port)},
+        environment={**first.environment, "PREFOLD_PORT": str(port), "PREFOLD_PROBE_PORT": "0"},
         is_ready=lambda: _is_ready(f"http://{LOOPBACK}:{port}"),
     )
 

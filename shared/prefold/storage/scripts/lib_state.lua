@@ -110,10 +110,10 @@ end
 -- without an end of life, and only its name goes to the file and the replicas, where a SET would send every word again.
 -- A user of the server without leave to BITOP (an ACL of before) goes without. `least`, `most`: bytes of a string.
 local function fit_strings(m, least, most)
-  for i, size in ipairs({ m.bytes, m.nbytes }) do
-    local key = KEYS[4 + i]
-    if size > least and size < most and type(redis.pcall('BITOP', 'OR', key, key)) == 'number' then
-      redis.call('PEXPIREAT', key, m.ends)
+  for i = 5, 6 do
+    local size = i == 5 and m.bytes or m.nbytes
+    if size > least and size < most and type(redis.pcall('BITOP', 'OR', KEYS[i], KEYS[i])) == 'number' then
+      redis.call('PEXPIREAT', KEYS[i], m.ends)
     end
   end
 end
