@@ -11,7 +11,7 @@ import pytest
 
 from prefold.cli import main as cli
 from prefold.cli.main import COMMANDS, Command
-from prefold.errors import ConfigurationError, UnavailableError
+from prefold.errors import ConfigurationError, UnauthenticatedError, UnavailableError
 
 
 def as_command(monkeypatch: pytest.MonkeyPatch, function: str) -> None:
@@ -29,6 +29,10 @@ def is_misconfigured(_argv: list[str]) -> int:
 
 def finds_nothing(_argv: list[str]) -> int:
     raise UnavailableError("nobody answers")
+
+
+def has_no_key(_argv: list[str]) -> int:
+    raise UnauthenticatedError("the request needs a key")
 
 
 def lacks_a_package(_argv: list[str]) -> int:
@@ -53,6 +57,7 @@ def test_a_command_gets_the_remaining_arguments_and_gives_the_exit_code(monkeypa
     [
         ("is_misconfigured", 2, "prefold probe: PREFOLD_PORT: no such port\n"),
         ("finds_nothing", 1, "prefold probe: nobody answers\n"),
+        ("has_no_key", 1, "prefold probe: the request needs a key; PREFOLD_API_KEY takes the key\n"),
         ("lacks_a_package", 1, "prefold probe: uvicorn is not installed: pip install 'prefold[all]'\n"),
         ("is_interrupted", 130, ""),
     ],

@@ -34,7 +34,12 @@ def _disk(folder: Path) -> Finding:
 
 def _keys(file: Path | None) -> Finding:
     if file is None:
-        return Finding(_PART, "keys", "note", "no file: only this machine is served, as tenant default")
+        return Finding(
+            _PART,
+            "keys",
+            "note",
+            "no file is set here: a gateway with these settings serves this machine only, as tenant default",
+        )
     try:
         mode = file.stat().st_mode
         has_keys = bool(parse_key_file(file.read_bytes()).keys)

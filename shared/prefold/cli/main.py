@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import NamedTuple
 
-from prefold.errors import ConfigurationError, PrefoldError
+from prefold.errors import ConfigurationError, PrefoldError, UnauthenticatedError
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
@@ -105,6 +105,8 @@ def _run(name: str, arguments: list[str], resolved: Callable[[str], Callable[[li
         return _complain(prog, f"{error.name} is not installed: pip install 'prefold[all]'", 1)
     except ConfigurationError as error:
         return _complain(prog, error.detail, USAGE_ERROR)
+    except UnauthenticatedError as error:
+        return _complain(prog, f"{error.detail}; PREFOLD_API_KEY takes the key", 1)
     except PrefoldError as error:
         return _complain(prog, error.detail, 1)
     except KeyboardInterrupt:
