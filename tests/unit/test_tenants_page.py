@@ -10,6 +10,7 @@ from prefold.audit import ACTIONS, parse_entry
 from prefold.config.flags import variable_of
 from prefold.gateway.settings import GatewaySettings
 from prefold.keys.arguments import parse_arguments
+from prefold.replay.arguments import API_KEY_VARIABLE
 from prefold.worker.settings import WorkerSettings
 from tests.support.sources import ROOT
 
@@ -41,7 +42,7 @@ def test_the_quotas_and_the_entry_that_it_shows_are_read() -> None:
 
 def test_every_variable_that_it_names_exists() -> None:
     kinds = (GatewaySettings, WorkerSettings)
-    known = {variable_of(kind, name) for kind in kinds for name in kind.model_fields}
+    known = {variable_of(kind, name) for kind in kinds for name in kind.model_fields} | {API_KEY_VARIABLE}
     assert set(re.findall(r"PREFOLD_[A-Z_]*[A-Z]", PAGE)) <= known
 
 
